@@ -46,7 +46,7 @@ export interface Fault {
   readonly message: string;
 }
 
-/** A YAML text as plain data that knows the position of each value. */
+/** A YAML text as plain data, with the position of each value. */
 export interface YamlSource {
   readonly file: string;
   /** Undefined for an unreadable text, which has faults. Null for an empty text. */

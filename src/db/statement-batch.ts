@@ -215,8 +215,8 @@ const mostStatements = 1000;
 const mostCharacters = 500_000;
 
 /**
- * Returns a statement as the connection knows it. Closes the least recently used statements when
- * there are too many. Must come before everything that can fail, because the server skips all
+ * Returns a statement with its name on the connection. Closes the least recently used statements
+ * when there are too many. Must come before everything that can fail, because the server skips all
  * messages after a fault.
  */
 function use(sender: Sender, known: Prepared, { name, text }: Statement): KnownStatement {

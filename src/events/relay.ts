@@ -58,7 +58,7 @@ const slowMs = 60_000;
  * the beat wait for each, which may take 2 s.
  */
 const aloneRest = 4;
-/** Rest of a range of which nothing could be taken. */
+/** Rest of a range from which no event could be taken. */
 const heldMs = 1_000;
 
 /**

@@ -19,7 +19,7 @@ const echoLimitMs = 5000;
  * of one client, another client waited 200 turns, which are 0.6 s under load.
  *
  * Node.js cannot copy a descriptor. The system copies one that is sent to another process, so a
- * short-lived process sends copies back. Where that fails, the server serves all the same.
+ * short-lived process sends copies back. If that fails, the server serves without these handles.
  *
  * @returns The handles, which the caller closes together with the server.
  */

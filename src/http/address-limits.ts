@@ -25,7 +25,7 @@ const shutOut = { ms: 60_000, mostAddresses: 10_000, networks: 4 };
 /** User of the last authenticated request of each connection. */
 const users = new WeakMap<Socket, number>();
 
-/** Records who has authenticated on a connection. */
+/** Records the user of the last authenticated request of a connection. */
 export function noteUser(socket: Socket, userId: number): void {
   users.set(socket, userId);
 }

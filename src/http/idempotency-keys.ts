@@ -107,7 +107,7 @@ export async function forgetKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promi
   ]);
 }
 
-/** Counts the kept answers of a user through an index alone: 100,000 answers take some 20 ms. */
+/** Counts the kept answers of a user through an index alone: 100,000 answers take about 20 ms. */
 export async function usageOf(sql: Sql, userId: number): Promise<Usage> {
   const [usage] = await sql<{ keys: number; bytes: string }>(
     "SELECT count(*)::int AS keys, coalesce(sum(bytes), 0)::text AS bytes FROM svc.idempotency_keys WHERE user_id = $1",

@@ -46,7 +46,7 @@ const defaultPatienceMs = 5000;
  */
 const ofLittle = { each: 1 / 64, beyond: 1 / 8 };
 
-/** Counts the memory, of which one user has at most half. */
+/** Counts the memory. One user has at most half of it. */
 export function createMemoryLedger({
   limitBytes,
   patienceMs = defaultPatienceMs,

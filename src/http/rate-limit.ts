@@ -7,7 +7,7 @@ import type { ApiMiddleware } from "./state.ts";
  * Lets each user make `count` requests in a window, which begins with the first of them; 429
  * afterwards. All tokens of a user count together, because a user may make a new one at any time.
  * Comes after authentication, so that keys are ids of existing users. Their number limits the
- * memory: some 500 bytes each, freed with the window. Each process counts separately, because a
+ * memory: about 500 bytes each, freed with the window. Each process counts separately, because a
  * counter in PostgreSQL would add a write to every request.
  *
  * Does not count failed authentications. One of 62^43 tokens cannot be guessed, and many clients

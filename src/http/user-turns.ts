@@ -7,7 +7,7 @@ import type { ApiMiddleware, Turn } from "./state.ts";
 
 /**
  * Rate at which a large request keeps its place after its answer, while other users wait. A MB
- * takes some 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
+ * takes about 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
  * to the others. A single active user has the whole thread. A body whose client left counts in
  * full: the p99 of others is 171 ms beside such uploads, and was 264 ms when it counted an eighth.
  */

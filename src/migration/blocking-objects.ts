@@ -111,7 +111,7 @@ const blockingQuery = `
  * Finds the objects that depend on a column to drop or retype, or on an index or key to drop.
  * PostgreSQL would refuse the change in the middle of the migration, without advice.
  *
- * @returns A sentence for each object that names what it depends on, and what to do.
+ * @returns A sentence for each object, with its dependency and the way to remove it.
  */
 export async function findBlocking(
   client: ClientBase,

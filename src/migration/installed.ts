@@ -74,7 +74,7 @@ const installedQuery = `
       FROM own
     ) AS triggers`;
 
-/** Reads what is installed; nothing when the service's tables do not exist. */
+/** Reads the installed parts; nothing when the service's tables do not exist. */
 export async function findInstalled(client: ClientBase | Pool): Promise<Installed> {
   try {
     // Queried first: within a transaction, the error of a missing table would abort it.

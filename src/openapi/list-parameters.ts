@@ -104,7 +104,7 @@ function ownParameter(name: string, own: OwnParameters): Parameter {
   return query(name, known.schema, known.description);
 }
 
-/** Returns whether a path is a whole Json value, of which only the inner paths can be used. */
+/** Returns whether a path is a whole Json value. Only its inner paths can be used. */
 function isJsonRoot({ field, jsonPath }: ShownPath): boolean {
   return field.type === "Json" && !field.isList && jsonPath === undefined;
 }

@@ -17,7 +17,7 @@ export function createJudgedRecord(data: unknown): JudgedRecord {
 }
 
 /**
- * The remaining steps of an evaluation. A step is the check of one character, and takes some 3 ns.
+ * The remaining steps of an evaluation. A step is the check of one character, and takes about 3 ns.
  * A longer operation counts as several steps.
  */
 export interface Steps {

@@ -13,7 +13,7 @@ import { isUserValue } from "./user-values.ts";
 import { scalarParameter } from "./values.ts";
 
 /**
- * An argument that only the Prisma client knows. Thrown by the compiler, and caught in
+ * An argument that only the Prisma client supports. Thrown by the compiler, and caught in
  * `conditionOf`.
  */
 class UnknownArgument extends Error {}

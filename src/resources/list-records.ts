@@ -91,7 +91,7 @@ function holderOf({ definition }: StoreOptions, { userId }: ListQuery): ListHold
   return { userId, resource: definition.name };
 }
 
-/** Returns undefined for a query with a part that only the Prisma client knows. */
+/** Returns undefined for a query with a part that only the Prisma client supports. */
 function compiledList(options: StoreOptions, query: ListQuery): CompiledList | undefined {
   const { definition, definitions, views, database } = options;
   const { where, orderBy, include, access, filter, sort, fields, related } = query;

@@ -27,7 +27,7 @@ interface Context {
 
 /**
  * Reads and writes the records of a resource through the Prisma client. It is needed for arguments
- * of code modules that only this client knows.
+ * of code modules that only this client supports.
  */
 export function createPrismaStore({
   definition,

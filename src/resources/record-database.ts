@@ -17,7 +17,7 @@ export interface RecordDatabase {
   readonly writes: SqlOf<number>;
   readonly lists: ListDatabase;
   readonly transact: InTransaction;
-  /** Returns the Prisma client, for arguments of code modules that only Prisma knows. */
+  /** Returns the Prisma client, for arguments of code modules that only Prisma supports. */
   readonly models: () => Promise<ModelsClient>;
   /** Called with the resource's name when the Prisma client has to answer. */
   readonly onFallback: (resource: string) => void;

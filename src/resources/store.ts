@@ -31,7 +31,7 @@ import { accessOf, type View } from "./view.ts";
 /**
  * Creates the store of a resource's records. Each operation is one statement without Prisma's
  * runtime, and one further statement for each relation to many. The Prisma client answers where a
- * code module gives arguments that only this client knows.
+ * code module gives arguments that only this client supports.
  */
 export function createStore(options: StoreOptions): RecordStore & ManyStore {
   const { definition, definitions, database } = options;

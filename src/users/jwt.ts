@@ -37,7 +37,7 @@ export interface JwtVerifier {
 /** Tolerated difference between the issuer's clock and this one. */
 const clockToleranceSeconds = 30;
 /**
- * Limit of the tokens whose signature needs no second check: at 2 to 8 KiB each, they take some 16
+ * Limit of the tokens whose signature needs no second check: at 2 to 8 KiB each, they take about 16
  * MB at most.
  */
 const maxVerified = 2_000;

@@ -63,7 +63,7 @@ const macAddress =
   /^(?:[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]{2}(?:-[0-9a-f]{2}){5}|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2})$/i;
 
 /**
- * Names that were found to be valid, in lower case; there are some 600. Node.js takes 100 µs to
+ * Names that were found to be valid, in lower case; there are about 600. Node.js takes 100 µs to
  * find one, and took 5 s for a list of 10,000.
  */
 const knownZones = new Set<string>();
