@@ -12,11 +12,11 @@ import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { codeOf } from "../kit/errors.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
+import { createCostlyQueue } from "./costly-queue.ts";
 import type { Figures } from "./figures.ts";
 import type { Announce } from "./messages.ts";
 import { deadLetterForeign } from "./foreign-messages.ts";
 import { createFanOutQueue, type FanOutQueue } from "./fan-out-queue.ts";
-import { createFanOutTurns } from "./fan-out-turns.ts";
 import { createUnsettled } from "./unsettled.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { beginFanOut } from "./attempt/spans.ts";
@@ -75,7 +75,7 @@ export function createFanOut(options: FanOutOptions): Worker {
         mostItems: batchSize,
         mostCost: batchCost,
       });
-      const turns = createFanOutTurns({
+      const costly = createCostlyQueue({
         handle,
         maxItems: batchSize,
         maxBytes: batchBytes,
@@ -89,13 +89,13 @@ export function createFanOut(options: FanOutOptions): Worker {
         const resource = resourceOf(message.routingKey);
         if (!options.eligibility.isCostly(resource)) queue.add(message);
         // The event stays in the outbox, and the relay publishes it again later.
-        else if (!turns.add(resource, message)) message.ack();
+        else if (!costly.add(resource, message)) message.ack();
       };
       const prefetch = 2 * batchSize + mostCostly;
       const consumption = await broker.consume({ queue: queues.fanout, prefetch, onMessage });
       await aborted(signal);
       await consumption.stop();
-      await Promise.all([queue.stop(), turns.stop()]);
+      await Promise.all([queue.stop(), costly.stop()]);
       await attempts.drain();
     },
   };

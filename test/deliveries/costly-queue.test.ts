@@ -1,19 +1,19 @@
 import { expect } from "chai";
 import type { IncomingMessage } from "../../src/broker/broker.ts";
-import { createFanOutTurns, type FanOutTurns } from "../../src/deliveries/fan-out-turns.ts";
+import { createCostlyQueue, type CostlyQueue } from "../../src/deliveries/costly-queue.ts";
 import { until } from "../support/wait.ts";
 
 interface Scene {
-  readonly turns: FanOutTurns;
-  /** Ids of the messages of each turn. */
+  readonly queue: CostlyQueue;
+  /** Ids of the messages of each batch. */
   readonly handled: string[][];
   readonly acked: string[];
   readonly requeued: string[];
   /** Adds a message, and returns whether it was accepted. */
   readonly add: (resource: string, id: string) => boolean;
-  /** Cost of a turn of one event. */
+  /** Cost of a batch of one event. */
   costMs: number;
-  /** Blocks turns while it is set. */
+  /** Blocks batches while it is set. */
   gate: Promise<void> | undefined;
 }
 
@@ -25,7 +25,7 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
     requeued: [],
     costMs: 0,
     gate: undefined,
-    turns: createFanOutTurns({
+    queue: createCostlyQueue({
       async handle(messages) {
         scene.handled.push(messages.map(({ messageId }) => messageId));
         await scene.gate;
@@ -37,7 +37,7 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
       now: () => nowMs,
     }),
     add: (resource, messageId) =>
-      scene.turns.add(resource, {
+      scene.queue.add(resource, {
         messageId,
         routingKey: `${resource}.on_create`,
         body: Buffer.from("1"),
@@ -52,7 +52,7 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
 
 const count = ({ handled }: Scene): number => handled.flat().length;
 
-describe("createFanOutTurns", () => {
+describe("createCostlyQueue", () => {
   it("takes fewer events at a time when they are slow, and more when they are not", async () => {
     const scene = makeScene();
     for (let one = 0; one < 100; one++) scene.add("slow", `${one}`);
@@ -73,7 +73,7 @@ describe("createFanOutTurns", () => {
     scene.add("c", "late");
     await until(() => count(scene) === 101, { what: "all events" });
 
-    // The first turns of both, and no second one.
+    // The first batches of both, and no second one.
     expect(scene.handled.flat().indexOf("late")).to.equal(20);
   });
 
@@ -82,10 +82,10 @@ describe("createFanOutTurns", () => {
     let open: (() => void) | undefined;
     scene.gate = new Promise((resolve) => (open = resolve));
     for (let one = 0; one < 10; one++) scene.add("a", `${one}`);
-    await until(() => scene.handled.length === 1, { what: "the first turn" });
+    await until(() => scene.handled.length === 1, { what: "the first batch" });
     const taken = Array.from({ length: 40 }, (_, one) => scene.add("a", `more${one}`));
 
-    const stopped = scene.turns.stop();
+    const stopped = scene.queue.stop();
     open?.();
     await stopped;
 

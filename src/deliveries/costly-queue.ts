@@ -1,0 +1,101 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { IncomingMessage } from "../broker/broker.ts";
+import { createTurns } from "../kit/turns.ts";
+
+/** Queue of the messages of costly resources, which take turns. */
+export interface CostlyQueue {
+  /** Adds a message. Returns false when the queue is full. */
+  add(resource: string, message: IncomingMessage): boolean;
+  /** Requeues the waiting messages, and resolves when no batch is running. */
+  stop(): Promise<void>;
+}
+
+/** Waiting messages of one resource. */
+interface Line {
+  readonly waiting: IncomingMessage[];
+  /** Most events of the next batch. */
+  size: number;
+  /** Resolves when no message is left. */
+  ended?: Promise<void>;
+}
+
+/** Batches that run at once: each takes a connection of the dispatcher. */
+const atOnce = 2;
+/**
+ * Target duration. A longer batch makes the next one smaller; a batch of less than half makes it
+ * larger.
+ */
+const batchMs = 500;
+const firstSize = 10;
+
+function take({ waiting, size }: Line, maxBytes: number): readonly IncomingMessage[] {
+  let count = 0;
+  let bytes = 0;
+  for (const { body } of waiting) {
+    bytes += body.length;
+    if (count === size || (count > 0 && bytes > maxBytes)) break;
+    count += 1;
+  }
+  return waiting.splice(0, count);
+}
+
+/**
+ * Shares the fan-out among costly resources. Batches are short, because the events of one resource
+ * may take seconds.
+ *
+ * @param handle Fans out events of one resource. Never rejects.
+ * @param maxBytes Most bytes of the messages of one batch; a single message may be larger.
+ * @param mostWaiting Most waiting messages of all resources together.
+ * @param now Monotonic clock, in ms.
+ */
+export function createCostlyQueue({
+  handle,
+  maxItems,
+  maxBytes,
+  mostWaiting,
+  now,
+}: {
+  readonly handle: (messages: readonly IncomingMessage[]) => Promise<void>;
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  readonly mostWaiting: number;
+  readonly now: () => number;
+}): CostlyQueue {
+  const turns = createTurns<"all">(atOnce);
+  const lines = new Map<string, Line>();
+  let waiting = 0;
+
+  async function handleSome(line: Line): Promise<void> {
+    // Everything that becomes ready in this turn of the event loop joins the first batch.
+    await nextTurn();
+    const messages = take(line, maxBytes);
+    waiting -= messages.length;
+    const startedAt = now();
+    await handle(messages);
+    const tookMs = now() - startedAt;
+    if (tookMs > batchMs) line.size = Math.max(1, Math.floor(messages.length / 2));
+    else if (tookMs < batchMs / 2 && messages.length === line.size)
+      line.size = Math.min(maxItems, line.size * 2);
+  }
+
+  async function handleAll(resource: string, line: Line): Promise<void> {
+    while (line.waiting.length > 0) await turns.run("all", () => handleSome(line));
+    lines.delete(resource);
+  }
+
+  return {
+    add(resource, message) {
+      if (waiting >= mostWaiting) return false;
+      waiting += 1;
+      const line: Line = lines.get(resource) ?? { waiting: [], size: firstSize };
+      lines.set(resource, line);
+      line.waiting.push(message);
+      line.ended ??= handleAll(resource, line);
+      return true;
+    },
+    async stop() {
+      for (const line of lines.values()) for (const message of line.waiting.splice(0)) message.requeue();
+      for (const { ended } of lines.values()) await ended;
+    },
+  };
+}
