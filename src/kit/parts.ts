@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createTurns } from "./turns.ts";
 
 /**
@@ -30,14 +31,26 @@ export function runPart<T>(userId: number, part: () => T): Promise<T> {
 /** Long work in steps. It yields where other requests may run. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
-/** Does the first part of a user's long work at once, the others in later turns of the loop. */
-export async function inParts<T>(userId: number, steps: Steps<T>): Promise<T> {
+/**
+ * Does the first part of a user's long work at once, the others in later turns of the loop.
+ *
+ * @param userId Undefined for work whose time has another limit: it does not wait for other work.
+ */
+export async function inParts<T>(userId: number | undefined, steps: Steps<T>): Promise<T> {
   const next = (): IteratorResult<undefined, T> => {
     calls = 0;
     return steps.next();
   };
+  const goOn = (): IteratorResult<undefined, T> => {
+    // Starts the clock.
+    isTimeOver();
+    return next();
+  };
   let step = next();
-  while (step.done !== true) step = await runPart(userId, next);
+  while (step.done !== true) {
+    if (userId === undefined) await nextTurn();
+    step = userId === undefined ? goOn() : await runPart(userId, goOn);
+  }
   return step.value;
 }
 
@@ -61,13 +74,17 @@ let beganAt: number | undefined;
 const callsPerLook = 100;
 let calls = 0;
 
-/**
- * Returns whether the long work of this turn of the event loop has taken its time. The first look
- * of a turn starts the clock, for the work of all requests.
- */
+/** Returns whether the long work of this turn of the event loop has taken its time. */
 export function isPartOver(): boolean {
   calls += 1;
-  if (calls % callsPerLook !== 0) return false;
+  return calls % callsPerLook === 0 && isTimeOver();
+}
+
+/**
+ * Returns the same for work whose single steps take long. The first look of a turn starts the
+ * clock, for the work of all requests.
+ */
+export function isTimeOver(): boolean {
   if (beganAt === undefined) {
     beganAt = performance.now();
     setImmediate(() => (beganAt = undefined));

@@ -1,7 +1,7 @@
 import type { Caller } from "../kit/caller.ts";
 import type { FairBudget, FairBudgetOptions } from "./fair-budget.ts";
 import { getOrSet } from "../kit/group-by.ts";
-import { createSlices } from "./slices.ts";
+import { inParts, isTimeOver, type Steps as Parts } from "../kit/parts.ts";
 import { createJudgedRecord, type JudgedRecord, type Steps } from "../querying/judged-record.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 
@@ -49,10 +49,11 @@ export interface FilterAnswersOptions {
     steps: Steps,
   ) => boolean | undefined;
   readonly log: Pick<Log, "warn">;
-  /** Budget of steps over time, by user; undefined without a limit. */
+  /**
+   * Budget of steps over time, by user. Without a budget, all subscriptions have the same user,
+   * whose evaluations take turns with other long work.
+   */
   readonly budget?: FairBudget | undefined;
-  /** Monotonic clock, in ms. */
-  readonly now?: (() => number) | undefined;
 }
 
 /**
@@ -67,16 +68,25 @@ export interface FilterAnswersOptions {
 export async function filterAnswers<C extends Filtered>(
   events: Iterable<FilteredEvent>,
   answers: readonly (readonly C[])[],
-  { judge, log, budget, now }: FilterAnswersOptions,
+  options: FilterAnswersOptions,
 ): Promise<readonly (readonly C[])[]> {
-  if (!answers.some((own) => own.some(hasFilter))) return answers;
-  const whenFree = createSlices({ rests: budget === undefined, now });
+  const first = answers.find((own) => own.some(hasFilter))?.find(hasFilter);
+  if (first === undefined) return answers;
+  const userId = options.budget === undefined ? first.user.id : undefined;
+  return inParts(userId, filterInParts(events, answers, options));
+}
+
+function* filterInParts<C extends Filtered>(
+  events: Iterable<FilteredEvent>,
+  answers: readonly (readonly C[])[],
+  { judge, log, budget }: FilterAnswersOptions,
+): Parts<readonly (readonly C[])[]> {
   const passed: (readonly C[])[] = [];
   const unjudged: C[] = [];
   const costly = new Set<string>();
   const given = events[Symbol.iterator]();
   for (const own of answers) {
-    await whenFree();
+    if (isTimeOver()) yield;
     const next = given.next();
     if (next.done === true || !own.some(hasFilter)) {
       passed.push(own);
@@ -91,7 +101,7 @@ export async function filterAnswers<C extends Filtered>(
       const { filter, user } = one;
       let verdict = filter === null || verdicts.get(filter);
       if (verdict === undefined && filter !== null) {
-        await whenFree();
+        if (isTimeOver()) yield;
         // The first filter with steps left parses the record.
         const event = { resource, record: () => (record ??= createJudgedRecord(parsed(data))) };
         verdict = judged({ judge, budget }, event, {
