@@ -8,6 +8,7 @@ import {
   type Scanned,
   type TransactionSnapshot,
 } from "./outbox-cursor.ts";
+import type { Share } from "./relay-shares.ts";
 
 /** A captured record change that is not fanned out yet. */
 export interface OutboxEvent {
@@ -30,26 +31,6 @@ export interface OutboxEvent {
   readonly bytes: number;
   /** Id of the writer's transaction, as a decimal string. */
   readonly transaction: string;
-}
-
-/** The events of the outbox that one relay publishes. */
-export interface Share {
-  /** `application_name` of the relay's process: it publishes the events that this process wrote. */
-  readonly name: string;
-  /**
-   * The other running relays, by name. Each publishes the events of its own process for the
-   * resources that it knows. Other events are divided among the relays by id.
-   */
-  readonly others: readonly OtherRelay[];
-}
-
-export interface OtherRelay {
-  readonly name: string;
-  /**
-   * Resources of its mapping files, which may be older or newer. Undefined when the relay counts as
-   * knowing all resources.
-   */
-  readonly resources: ReadonlySet<string> | undefined;
 }
 
 /** An event in the outbox. It has no snapshot when its record is too large for a message. */

@@ -1,5 +1,24 @@
 import type { Sql } from "../db/sql.ts";
-import type { Share } from "./outbox.ts";
+
+/** The events of the outbox that one relay publishes. */
+export interface Share {
+  /** `application_name` of the relay's process: it publishes the events that this process wrote. */
+  readonly name: string;
+  /**
+   * The other running relays, by name. Each publishes the events of its own process for the
+   * resources that it knows. Other events are divided among the relays by id.
+   */
+  readonly others: readonly OtherRelay[];
+}
+
+export interface OtherRelay {
+  readonly name: string;
+  /**
+   * Resources of its mapping files, which may be older or newer. Undefined when the relay counts as
+   * knowing all resources.
+   */
+  readonly resources: ReadonlySet<string> | undefined;
+}
 
 /** Announces a running relay, and divides the outbox among all running relays. */
 export interface RelayShares {

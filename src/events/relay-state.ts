@@ -3,19 +3,12 @@ import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { createAlarm, type Alarm } from "../kit/worker.ts";
 import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
-import {
-  holderOf,
-  positionOf,
-  type FoundEvent,
-  type Outbox,
-  type OutboxEvent,
-  type Share,
-} from "./outbox.ts";
+import { holderOf, positionOf, type FoundEvent, type Outbox, type OutboxEvent } from "./outbox.ts";
 import type { PresentedAll } from "./event-presenter.ts";
 import type { PublishOptions } from "./publish-events.ts";
 import { createPublishWindow, smallBytes, type PublishWindow } from "./publish-window.ts";
 import { createRelayPace, type RelayPace } from "./relay-pace.ts";
-import type { RelayShares } from "./relay-shares.ts";
+import type { RelayShares, Share } from "./relay-shares.ts";
 import { createRestingResources, type RestingResources } from "./resting-resources.ts";
 
 export interface RelayOptions extends PublishOptions {

@@ -5,8 +5,9 @@ import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { pause, type Worker } from "../kit/worker.ts";
 import type { Scan } from "./outbox-cursor.ts";
-import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
+import type { FoundEvent, Outbox, OutboxRead } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
+import type { Share } from "./relay-shares.ts";
 import {
   createRelayState,
   fitting,

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
-import { createOutbox, type FoundEvent, type OtherRelay, type Share } from "../../src/events/outbox.ts";
+import { createOutbox, type FoundEvent } from "../../src/events/outbox.ts";
+import type { OtherRelay, Share } from "../../src/events/relay-shares.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 
 const resources = ["notes", "papers"];

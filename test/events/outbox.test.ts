@@ -1,13 +1,8 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
-import {
-  createOutbox,
-  positionOf,
-  type FoundEvent,
-  type Outbox,
-  type Share,
-} from "../../src/events/outbox.ts";
+import { createOutbox, positionOf, type FoundEvent, type Outbox } from "../../src/events/outbox.ts";
+import type { Share } from "../../src/events/relay-shares.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createSql, sqlOver } from "../../src/db/sql.ts";
 import { coreOfSuite } from "../support/core-database.ts";
