@@ -49,7 +49,7 @@ export interface InFlight {
  * Division of a read's capacity among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
  * holder may have at most as much in flight as is free, so another holder can always begin.
  */
-export interface ReadShares {
+export interface ReadLimits {
   /** Events in flight of each holder, by `holderOf`, without those of costly resources. */
   readonly used: ReadonlyMap<string, InFlight>;
   readonly free: InFlight;
@@ -86,7 +86,7 @@ export interface Outbox {
    * one holder delays no other.
    *
    * @param known Ids to leave out.
-   * @param shares Division among holders; undefined when a holder may have all.
+   * @param limits Division among holders; undefined when a holder may have all.
    * @param maxBytes Most bytes of all snapshots; a larger first event is still read.
    */
   read(options: {
@@ -95,7 +95,7 @@ export interface Outbox {
     readonly known: readonly string[];
     readonly limit: number;
     readonly maxBytes: number;
-    readonly shares?: ReadShares;
+    readonly limits?: ReadLimits;
   }): Promise<OutboxRead>;
   /**
    * Returns the events with these ids that are still in the outbox, oldest first.
@@ -234,7 +234,7 @@ const resourcesText = `
   SELECT resource FROM waiting WHERE resource IS NOT NULL`;
 
 const endless: InFlight = { events: 2 ** 31 - 1, bytes: Number.MAX_SAFE_INTEGER };
-const unlimited: ReadShares = { used: new Map(), free: endless, catchUpBelow: endless };
+const unlimited: ReadLimits = { used: new Map(), free: endless, catchUpBelow: endless };
 
 /** @param shownAsCaptured Names of resources whose messages show each field unchanged. */
 export function createOutbox({
@@ -261,9 +261,9 @@ export function createOutbox({
 
 async function read(
   { sql, shownAsCaptured }: { readonly sql: Sql; readonly shownAsCaptured: readonly string[] },
-  { scans, share, known, limit, maxBytes, shares = unlimited }: Parameters<Outbox["read"]>[0],
+  { scans, share, known, limit, maxBytes, limits = unlimited }: Parameters<Outbox["read"]>[0],
 ): Promise<OutboxRead> {
-  const holders = [...shares.used];
+  const holders = [...limits.used];
   const { texts, divisions, places } = divide(share, scans);
   const rows = await sql<ReadRow>(readText, [
     scans.map(({ resource }) => resource),
@@ -283,10 +283,10 @@ async function read(
     holders.map(([holder]) => holder),
     holders.map(([, { events }]) => events),
     holders.map(([, { bytes }]) => bytes),
-    shares.free.events,
-    shares.free.bytes,
-    shares.catchUpBelow.events,
-    shares.catchUpBelow.bytes,
+    limits.free.events,
+    limits.free.bytes,
+    limits.catchUpBelow.events,
+    limits.catchUpBelow.bytes,
     places,
     Math.max(mostLookedAt, Math.floor(mostGoneThrough / Math.max(1, scans.length))),
     scans.map((scan) => lookedAt(scan, limit)),

@@ -1,4 +1,4 @@
-import { holderOf, type InFlight, type OutboxEvent, type ReadShares } from "./outbox.ts";
+import { holderOf, type InFlight, type OutboxEvent, type ReadLimits } from "./outbox.ts";
 
 type WindowedEvent = Pick<OutboxEvent, "id" | "uuid" | "transaction" | "resource" | "ownerId" | "bytes">;
 
@@ -24,7 +24,7 @@ export interface PublishWindow {
    */
   hasRoomToCatchUp(): boolean;
   /** Returns how the next read must divide the capacity. */
-  shares(): ReadShares;
+  limits(): ReadLimits;
   /**
    * Returns how many more events of the resource fit. A costly resource has its own part, because
    * the fan-out may take long for its events.
@@ -138,7 +138,7 @@ export function createPublishWindow({
     },
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
     hasRoomToCatchUp: () => leftOver.count < catchUpBelow.events && leftOver.bytes < catchUpBelow.bytes,
-    shares: () => ({
+    limits: () => ({
       used,
       free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
       catchUpBelow,

@@ -195,7 +195,7 @@ function reportStranded(state: RelayState): void {
 async function retryFailed(state: RelayState): Promise<void> {
   const { failed, options, window } = state;
   if (now() < state.nextRetryMs) return;
-  const { free } = window.shares();
+  const { free } = window.limits();
   const ids = failed.take(Math.min(options.batchSize, free.events));
   if (ids.length === 0) return;
   let events: readonly FoundEvent[];
@@ -349,14 +349,14 @@ function begin(state: RelayState, events: readonly FoundEvent[]): number {
 
 function readScans(state: RelayState, share: Share, scans: readonly Scan[]): Promise<OutboxRead> {
   const { window, cursor, options } = state;
-  const shares = window.shares();
+  const limits = window.limits();
   return readOutbox(state, {
     scans,
     share,
     known: window.idsKnown(cursor.firstNew()),
-    shares,
-    limit: Math.max(1, Math.min(options.batchSize, shares.free.events)),
-    maxBytes: Math.min(shares.free.bytes, mostBytesRead),
+    limits,
+    limit: Math.max(1, Math.min(options.batchSize, limits.free.events)),
+    maxBytes: Math.min(limits.free.bytes, mostBytesRead),
   });
 }
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
-import { createOutbox, type FoundEvent, type ReadShares } from "../../src/events/outbox.ts";
+import { createOutbox, type FoundEvent, type ReadLimits } from "../../src/events/outbox.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
@@ -14,7 +14,7 @@ function ownedBy(events: readonly FoundEvent[], ownerId: string): number {
 }
 
 /** Returns the share of a read with space for 20 events, with these in flight. */
-function shareOf(used: readonly (readonly [string, number])[]): ReadShares {
+function limitsOf(used: readonly (readonly [string, number])[]): ReadLimits {
   return {
     used: new Map(used.map(([holder, events]) => [holder, { events, bytes: 10 * events }])),
     free: { events: 20, bytes: 1_000_000 },
@@ -47,15 +47,15 @@ describe("createOutbox, of several owners", () => {
 
   async function read({
     limit = 100,
-    shares,
-  }: { readonly limit?: number; readonly shares?: ReadShares } = {}): Promise<readonly FoundEvent[]> {
+    limits,
+  }: { readonly limit?: number; readonly limits?: ReadLimits } = {}): Promise<readonly FoundEvent[]> {
     const { snapshot, events, scanned } = await createOutbox({ sql: core.sql }).read({
       scans: cursor.scans(resources),
       share: { name: "svc", others: [] },
       known: [...inFlight],
       limit,
       maxBytes: 1024 ** 2,
-      ...(shares && { shares }),
+      ...(limits && { limits }),
     });
     cursor.advance(snapshot, scanned);
     for (const { id } of events) inFlight.add(id);
@@ -97,11 +97,11 @@ describe("createOutbox, of several owners", () => {
     await addOwned("1", 50);
     await addOwned("2", 50);
 
-    const first = await read({ shares: shareOf([["1", 15]]) });
+    const first = await read({ limits: limitsOf([["1", 15]]) });
     expect([ownedBy(first, "1"), ownedBy(first, "2")]).to.deep.equal([3, 10]);
     // Now in the remaining part: an owner with 4 in flight gets none of these.
     const second = await read({
-      shares: shareOf([
+      limits: limitsOf([
         ["1", 3],
         ["2", 4],
       ]),
@@ -116,9 +116,9 @@ describe("createOutbox, of several owners", () => {
     await addOwned("2", 3);
     const bytes = { used: new Map(), catchUpBelow: { events: 100, bytes: 100_000 } };
 
-    const one = await read({ shares: { ...bytes, free: { events: 100, bytes: 1_500 } } });
+    const one = await read({ limits: { ...bytes, free: { events: 100, bytes: 1_500 } } });
     expect([ownedBy(one, "1"), ownedBy(one, "2")]).to.deep.equal([1, 3]);
-    const two = await read({ shares: { ...bytes, free: { events: 100, bytes: 3_000 } } });
+    const two = await read({ limits: { ...bytes, free: { events: 100, bytes: 3_000 } } });
     expect(ownedBy(two, "1")).to.equal(2);
   });
 

@@ -34,21 +34,21 @@ describe("createPublishWindow", () => {
     enter("large", { bytes: 4 * mib - 9_980 });
     expect(window.hasRoom()).to.equal(false);
     window.leave("large");
-    expect(window.shares().free).to.deep.equal({ events: 2, bytes: 4 * mib - 9_980 });
+    expect(window.limits().free).to.deep.equal({ events: 2, bytes: 4 * mib - 9_980 });
   });
 
   it("counts an event once that enters twice, or comes back to the outbox after it had left", () => {
     enter("1");
     enter("1");
     note("1", false);
-    expect(window.shares().used.size).to.equal(0);
+    expect(window.limits().used.size).to.equal(0);
     note("1", true);
     note("1", true);
 
-    expect(window.shares().used).to.deep.equal(new Map([["7", { events: 1, bytes: 10 }]]));
-    expect(window.shares().free.events).to.equal(999);
+    expect(window.limits().used).to.deep.equal(new Map([["7", { events: 1, bytes: 10 }]]));
+    expect(window.limits().free.events).to.equal(999);
     window.leave("1");
-    expect(window.shares().free).to.deep.equal({ events: 1_000, bytes: 4 * mib });
+    expect(window.limits().free).to.deep.equal({ events: 1_000, bytes: 4 * mib });
   });
 
   it("counts the events in flight of each holder, without those that have left", () => {
@@ -57,7 +57,7 @@ describe("createPublishWindow", () => {
     enter("3", { ownerId: null });
     window.leave("1");
 
-    expect(window.shares().used).to.deep.equal(
+    expect(window.limits().used).to.deep.equal(
       new Map([
         ["7", { events: 1, bytes: 20 }],
         ["resource notes", { events: 1, bytes: 10 }],
@@ -84,7 +84,7 @@ describe("createPublishWindow", () => {
   it("gives a costly resource separate room, also for events left over", () => {
     enterMany(100, { resource: "papers", isLeftOver: true });
     expect([window.roomOf("papers"), window.roomOf("notes")]).to.deep.equal([100, Infinity]);
-    expect([window.hasRoomToCatchUp(), window.shares().free.events]).to.deep.equal([true, 1_000]);
+    expect([window.hasRoomToCatchUp(), window.limits().free.events]).to.deep.equal([true, 1_000]);
 
     enter("101", { resource: "papers" });
     expect(window.roomOf("papers")).to.equal(0);
@@ -94,11 +94,11 @@ describe("createPublishWindow", () => {
     enterMany(100, { resource: "papers" });
     enter("101");
 
-    expect(window.shares().used).to.deep.equal(new Map([["7", { events: 1, bytes: 10 }]]));
+    expect(window.limits().used).to.deep.equal(new Map([["7", { events: 1, bytes: 10 }]]));
     note("1", false);
     window.leave("2");
     window.leave("101");
-    expect(window.shares().used.size).to.equal(0);
+    expect(window.limits().used.size).to.equal(0);
   });
 
   it("reserves most of the room for new events", () => {
@@ -129,7 +129,7 @@ describe("createPublishWindow", () => {
     for (const id of ["1", "2", "3"]) enter(id);
     enter("4", { resource: "papers" });
     window.resize("1", 2 * mib - 30);
-    expect([window.hasRoomFor("2"), window.shares().free.bytes]).to.deep.equal([true, 2 * mib + 10]);
+    expect([window.hasRoomFor("2"), window.limits().free.bytes]).to.deep.equal([true, 2 * mib + 10]);
     window.resize("2", 30);
     expect([window.hasRoomFor("3"), window.hasRoomFor("4"), window.hasRoomFor("5")]).to.deep.equal([
       false,
@@ -140,7 +140,7 @@ describe("createPublishWindow", () => {
     expect([window.hasRoomFor("4"), window.roomOf("papers")]).to.deep.equal([false, 0]);
 
     for (const id of ["1", "2", "3"]) window.leave(id);
-    expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
+    expect([window.limits().free.bytes, window.limits().used.size]).to.deep.equal([4 * mib, 0]);
   });
 
   it("lets the first message of a group exceed the capacity, unless others use all of it", () => {
