@@ -20,9 +20,9 @@ export interface ParkedWalk {
   judgedAtMs: number;
   /** Earliest time when a rate-limited subscription of this walk may have an attempt. */
   rateAtMs: number;
-  /** The subscription that got the last place, by user. */
+  /** The subscription that got the last slot, by user. */
   readonly served: Map<number, number>;
-  /** Whether the newest delivery gets the next single place, by subscription. */
+  /** Whether the newest delivery gets the next single slot, by subscription. */
   readonly newestNext: Map<number, boolean>;
   /**
    * Time until which a rate-limited subscription's next attempt is kept for a manual retry, by
@@ -86,9 +86,9 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
     ({ url, userId }) => admission.refusalOf({ url, userId, lane: "first" }) === "silent",
   );
   const limited = active.filter(({ rateLimit }) => rateLimit !== null);
-  const held = limited.filter(({ subscriptionId }) => waitMsOf(options, walk, subscriptionId) > 0);
+  const paused = limited.filter(({ subscriptionId }) => waitMsOf(options, walk, subscriptionId) > 0);
   walk.isSlotWanted ||= active.some(
-    (one) => admission.hasShareOf(one.url) && !silent.includes(one) && !held.includes(one),
+    (one) => admission.hasShareOf(one.url) && !silent.includes(one) && !paused.includes(one),
   );
   // A free slot is no reason for a turn when all subscriptions are paused, silent, rate-limited, or
   // for other dispatchers.
@@ -101,15 +101,15 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   }
   const off = found.filter(({ url, isActive }) => url !== null && !isActive);
   const hasOff = off.length > 0 && (await settleOldest(options, off)) > 0;
-  const counts = shareOut(
+  const counts = divideSlots(
     options,
     walk,
-    active.filter((one) => !held.includes(one)),
+    active.filter((one) => !paused.includes(one)),
   );
   noteRates(options, walk, limited);
   if (counts.size === 0) return hasOff || !isLast;
   // Takes from both ends, so that new deliveries do not wait behind a backlog of hours. With a
-  // single place, the ends take turns. A limit below 40 a second never has more at a time.
+  // single slot, the ends take turns. A limit below 40 a second never has more at a time.
   const wanted = [...counts].map(([subscriptionId, count]) => {
     const isNewestNext = walk.newestNext.get(subscriptionId) === true;
     if (count % 2 === 1) setBounded(walk.newestNext, [subscriptionId, !isNewestNext], mostServed);
@@ -154,15 +154,15 @@ function noteRates(
  * Returns the number of slots for each subscription's deliveries. Users get one slot each in turn,
  * until there are none.
  */
-function shareOut(
+function divideSlots(
   { admission }: TakeParkedOptions,
   { served }: ParkedWalk,
   active: readonly ActiveSubscription[],
 ): ReadonlyMap<number, number> {
-  const places: { readonly leave: () => void }[] = [];
+  const reservations: { readonly leave: () => void }[] = [];
   const counts = new Map<number, number>();
   const lines = groupBy(active, ({ userId }) => userId);
-  /** Reserves a place for the user's next subscription that can get a place. */
+  /** Reserves a slot for the user's next subscription that can get one. */
   const serve = (line: ActiveSubscription[]): boolean => {
     for (let one = line.shift(); one !== undefined; one = line.shift()) {
       const { subscriptionId, url, userId, rateLimit } = one;
@@ -170,7 +170,7 @@ function shareOut(
       const reserved =
         admission.reserve({ ...request, lane: "first" }) ?? admission.reserve({ ...request, lane: "retry" });
       if (reserved === undefined) continue;
-      places.push(reserved);
+      reservations.push(reserved);
       const count = (counts.get(subscriptionId) ?? 0) + 1;
       counts.set(subscriptionId, count);
       setBounded(served, [userId, subscriptionId], mostServed);
@@ -182,9 +182,9 @@ function shareOut(
   let open = admission
     .inTurn([...lines], ([userId]) => userId)
     .map(([userId, line]) => behind(line, served.get(userId) ?? 0));
-  while (open.length > 0 && places.length < batchSize)
-    open = open.filter((line) => places.length < batchSize && serve(line));
-  for (const one of places) one.leave();
+  while (open.length > 0 && reservations.length < batchSize)
+    open = open.filter((line) => reservations.length < batchSize && serve(line));
+  for (const one of reservations) one.leave();
   return counts;
 }
 

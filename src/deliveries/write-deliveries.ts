@@ -5,7 +5,7 @@ import type { Subscriber } from "../subscriptions/subscriber.ts";
 import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { Span } from "../telemetry/tracing.ts";
-import type { Admission, Place } from "./admission/admission.ts";
+import type { Admission, Reservation } from "./admission/admission.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
 import type { ScheduleOf } from "./attempt/schedule.ts";
@@ -46,7 +46,7 @@ export interface Written {
 interface Planned {
   readonly received: Received;
   readonly subscriber: Subscriber;
-  readonly place: Place | undefined;
+  readonly reservation: Reservation | undefined;
   /** Columns that the delivery's row and its first attempt share. */
   readonly shared: Pick<
     NewDelivery & DeliveryInFlight,
@@ -70,7 +70,7 @@ export interface Recipients {
  * written.
  *
  * @returns The new deliveries, and how many of the events were still in the outbox. When the
- *   subscribers may have changed since `knownAt`, nothing was written and no slot is held. The
+ *   subscribers may have changed since `knownAt`, nothing was written and no slot is reserved. The
  *   attempts that rate limits granted are then lost: those deliveries wait for the next permitted
  *   attempt.
  */
@@ -80,7 +80,7 @@ export async function writeDeliveries(
   { subscribers, knownAt }: Recipients,
 ): Promise<{ readonly written: readonly Written[]; readonly eventCount: number; readonly isStale: boolean }> {
   const mayReadOld = await oldReaders(options, batch, subscribers);
-  const planned = await holdToRates(
+  const planned = await limitToRates(
     options,
     batch.flatMap((received, index) =>
       (subscribers[index] ?? []).map((subscriber) =>
@@ -96,7 +96,7 @@ export async function writeDeliveries(
       // The count of the last portion covers all events.
       ({ eventCount, isStale } = await writePortion(options, { batch, planned, knownAt, written }, start));
     } catch (error) {
-      for (const { place } of planned.slice(start)) place?.leave();
+      for (const { reservation } of planned.slice(start)) reservation?.leave();
       throw error;
     }
   }
@@ -140,7 +140,7 @@ function plan(
     received,
     subscriber,
     shared: { uuid, eventId, eventUuid, subscriptionId, resource, maxAttempts, hasPrevious },
-    place: subscriber.isActive
+    reservation: subscriber.isActive
       ? admission.reserve({
           userId: user.id,
           url,
@@ -153,17 +153,17 @@ function plan(
 }
 
 /** Leaves deliveries to the queue that a rate limit does not permit now. */
-async function holdToRates(options: WriteOptions, planned: readonly Planned[]): Promise<readonly Planned[]> {
-  const isLimited = ({ place, subscriber }: Planned): boolean =>
-    place !== undefined && subscriber.rateLimit !== null;
+async function limitToRates(options: WriteOptions, planned: readonly Planned[]): Promise<readonly Planned[]> {
+  const isLimited = ({ reservation, subscriber }: Planned): boolean =>
+    reservation !== undefined && subscriber.rateLimit !== null;
   if (!planned.some(isLimited)) return planned;
   const subscribers = planned.filter(isLimited).map(({ subscriber }) => subscriber);
   const useGrant = await grantsFor(options, subscribers);
   return planned.map((one) => {
-    const { place, subscriber } = one;
+    const { reservation, subscriber } = one;
     if (!isLimited(one) || useGrant?.(subscriber.subscriptionId, subscriber.rateLimit) === true) return one;
-    place?.leave();
-    return { ...one, place: undefined };
+    reservation?.leave();
+    return { ...one, reservation: undefined };
   });
 }
 
@@ -199,7 +199,8 @@ async function writePortion(
   });
   const flight: Flight = {
     id: flightId ?? "",
-    unwritten: portion.filter(({ shared, place }) => place !== undefined && ids.has(shared.uuid)).length,
+    unwritten: portion.filter(({ shared, reservation }) => reservation !== undefined && ids.has(shared.uuid))
+      .length,
   };
   for (const one of portion) {
     const { uuid } = one.shared;
@@ -209,28 +210,28 @@ async function writePortion(
         received: one.received,
         id,
         uuid,
-        isParked: one.place === undefined && one.subscriber.isActive,
+        isParked: one.reservation === undefined && one.subscriber.isActive,
       });
-    if (one.place === undefined) continue;
-    if (id === undefined) one.place.leave();
+    if (one.reservation === undefined) continue;
+    if (id === undefined) one.reservation.leave();
     else {
       const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
       // Another fan-out may have stored the record of an earlier message. All deliveries send that
       // record, which may show other related records than this message.
       const payload = stored.has(one.shared.eventId) ? one.received.event : undefined;
-      attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }), one.place);
+      attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }), one.reservation);
     }
   }
   return { eventCount, isStale };
 }
 
-function toNewDelivery({ received: { span }, subscriber, place, shared }: Planned): NewDelivery {
+function toNewDelivery({ received: { span }, subscriber, reservation, shared }: Planned): NewDelivery {
   return {
     ...shared,
     userId: subscriber.user.id,
     url: subscriber.url,
     traceparent: span.traceparent,
-    isTaken: subscriber.isActive ? place !== undefined : null,
+    isTaken: subscriber.isActive ? reservation !== undefined : null,
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { SubscriptionModel } from "../support/generated/models.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
-import type { Place } from "../../src/deliveries/admission/admission.ts";
+import type { Reservation } from "../../src/deliveries/admission/admission.ts";
 import type { AttemptEnds, Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
@@ -22,7 +22,7 @@ describe("createHeldLane", () => {
   let rates: Rates;
   let store: HeldStore;
   let settle: Attempts["settle"];
-  let started: (AttemptEnds & { readonly delivery: DeliveryInFlight; readonly place: Place })[];
+  let started: (AttemptEnds & { readonly delivery: DeliveryInFlight; readonly place: Reservation })[];
 
   beforeEach(() => {
     admission = createWatchedAdmission();
@@ -237,7 +237,7 @@ describe("createHeldLane", () => {
     const { reserve } = admission;
     let losses = 1;
     // No slot becomes free in time.
-    const losing = (...asked: Parameters<typeof reserve>): Place | undefined => {
+    const losing = (...asked: Parameters<typeof reserve>): Reservation | undefined => {
       const place = reserve(...asked);
       if (place === undefined || losses-- <= 0) return place;
       return { leave: () => place.leave(), enter: ({ giveUp }) => (place.leave(), giveUp("busy")) };

@@ -8,7 +8,7 @@ import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { createOwnSlots } from "../support/shared-slots.ts";
 import { until } from "../support/wait.ts";
 import { success } from "../support/work.ts";
-import { createAdmission, type Place } from "../../src/deliveries/admission/admission.ts";
+import { createAdmission, type Reservation } from "../../src/deliveries/admission/admission.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 
 // Deliveries that wait for a slot, and messages that announce them; sweep.test.ts has the rest.
@@ -104,10 +104,10 @@ describe("createSweep", () => {
         now: () => performance.now(),
         random: Math.random,
       });
-      const places: Place[] = [];
+      const places: Reservation[] = [];
       const attempts = {
         ...scene.attempts,
-        start(delivery: DeliveryInFlight, place: Place) {
+        start(delivery: DeliveryInFlight, place: Reservation) {
           scene.started.push(delivery);
           places.push(place);
         },

@@ -1,6 +1,6 @@
 import { openSigning } from "../../src/subscriptions/signing.ts";
 import type { DeliveryModel, SubscriptionModel } from "./generated/models.ts";
-import type { Done, Place } from "../../src/deliveries/admission/admission.ts";
+import type { Done, Reservation } from "../../src/deliveries/admission/admission.ts";
 import {
   createAttempts,
   type Attempts,
@@ -17,7 +17,7 @@ import { secretBox } from "./work.ts";
 import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
 type Post = Parameters<AttemptsOptions["send"]>[0];
-export type Visit = Parameters<Place["enter"]>[0];
+export type Visit = Parameters<Reservation["enter"]>[0];
 
 /** The worker that makes attempts, with one due delivery. */
 export interface AttemptsScene extends WorkerScene {
@@ -38,11 +38,11 @@ export interface AttemptsScene extends WorkerScene {
   ) => void;
   /** Takes the due deliveries, all in one flight. */
   readonly take: () => Promise<readonly DeliveryInFlight[]>;
-  readonly place: (enter: (visit: Visit) => void) => Place;
+  readonly place: (enter: (visit: Visit) => void) => Reservation;
   /** A place with a free slot. */
-  readonly free: Place;
+  readonly free: Reservation;
   /** Starts the due deliveries. */
-  readonly startAll: (at?: Place) => Promise<void>;
+  readonly startAll: (at?: Reservation) => Promise<void>;
   /** Returns the current delivery. */
   readonly current: () => Promise<DeliveryModel>;
 }
@@ -61,7 +61,7 @@ export function inFlight({ flightId, deliveries }: TakenDeliveries): readonly De
 
 /** Registers the hooks of the `describe` around it. */
 export function useAttemptsScene(): AttemptsScene {
-  const place = (enter: (visit: Visit) => void): Place => ({ enter, leave: () => (scene.left += 1) });
+  const place = (enter: (visit: Visit) => void): Reservation => ({ enter, leave: () => (scene.left += 1) });
   const free = place(({ begin }) => begin((...result) => scene.done.push(result)));
   const scene: Mutable<AttemptsScene> = Object.assign(useWorkerScene() as AttemptsScene, {
     open(

@@ -36,7 +36,7 @@ export interface SlotRequest extends SlotTarget {
 export type Done = (result?: AttemptResult) => void;
 
 /** Reservation of a slot for one attempt. The caller calls one of the two functions, once. */
-export interface Place {
+export interface Reservation {
   /**
    * Calls `begin` when a slot is free, or `giveUp` when none becomes free or the receiver has
    * become silent.
@@ -51,10 +51,10 @@ export interface Place {
 /** Limits the attempts in flight by user and by receiver. */
 export interface Admission {
   /**
-   * Returns a place for an attempt now or within a moment; undefined when the delivery must wait in
-   * the database.
+   * Returns a reservation for an attempt now or within a moment; undefined when the delivery must
+   * wait in the database.
    */
-  reserve(request: SlotRequest): Place | undefined;
+  reserve(request: SlotRequest): Reservation | undefined;
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: SlotTarget): "busy" | "silent" | undefined;
   /**
@@ -62,10 +62,10 @@ export interface Admission {
    * dispatchers attempt its deliveries.
    */
   hasShareOf(url: string): boolean;
-  /** Returns how many small deliveries `reserve` would give places now. */
+  /** Returns how many small deliveries `reserve` would accept now. */
   roomOf(request: SlotTarget): number;
   /**
-   * Orders items for places: users with the fewest attempts in flight first, and among these the
+   * Orders items for slots: users with the fewest attempts in flight first, and among these the
    * user who has waited longest.
    */
   inTurn<T>(items: readonly T[], userOf: (item: T) => number | undefined): readonly T[];
@@ -89,7 +89,7 @@ export interface AdmissionOptions extends LaneSlotsOptions {
 interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "log"> {
   readonly slots: LaneSlots;
   readonly breakers: SharedBreakers;
-  /** Bytes of the bodies of places that are reserved or in use. */
+  /** Bytes of the bodies of reservations and of attempts in flight. */
   bytesHeld: number;
   /** `bytesHeld` by user. */
   readonly bytesOfUsers: Map<number, number>;
@@ -151,7 +151,7 @@ function slotsFor({ slots }: State, { lane, userId, url }: SlotTarget): number {
   return slots[lane].roomOf({ userId, origin: originOf(url) });
 }
 
-function reserve(state: State, request: SlotRequest): Place | undefined {
+function reserve(state: State, request: SlotRequest): Reservation | undefined {
   const { hasBreakers, breakers, slots } = state;
   const { lane, isUrgent, bytes, userId, url } = request;
   const receiver = receiverOf(request);
@@ -159,30 +159,30 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
   const ownBytes = state.bytesOfUsers.get(userId) ?? 0;
   if (state.bytesHeld > 0 && state.bytesHeld + bytes > mostBytes.all) return undefined;
   if (ownBytes > 0 && ownBytes + bytes > mostBytes.ofUser) return undefined;
-  const place = slots[lane].reserve({ userId, origin: originOf(url) });
-  if (place === undefined) return undefined;
-  holdBytes(state, userId, bytes);
-  const letGo = (): void => holdBytes(state, userId, -bytes);
+  const slot = slots[lane].reserve({ userId, origin: originOf(url) });
+  if (slot === undefined) return undefined;
+  countBytes(state, userId, bytes);
+  const uncount = (): void => countBytes(state, userId, -bytes);
   return {
     leave() {
-      letGo();
-      place.leave();
+      uncount();
+      slot.leave();
     },
     enter({ begin, giveUp }) {
-      place.enter({
+      slot.enter({
         giveUp() {
-          letGo();
+          uncount();
           giveUp("busy");
         },
         begin(release) {
           const permission = isUrgent ? "go" : breakers.tryAcquire(receiver);
           if (permission === "wait") {
-            letGo();
+            uncount();
             release();
             return giveUp("silent");
           }
           begin((result) => {
-            letGo();
+            uncount();
             // Reports at least 1 ms: a rounded time may be 0 ms, but 0 means no answer.
             if (result === undefined) release();
             else release(costOf(state, result) === "answered" ? Math.max(result.durationMs, 1) : 0);
@@ -194,7 +194,7 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
   };
 }
 
-function holdBytes(state: State, userId: number, bytes: number): void {
+function countBytes(state: State, userId: number, bytes: number): void {
   const own = (state.bytesOfUsers.get(userId) ?? 0) + bytes;
   state.bytesHeld += bytes;
   if (own > 0) state.bytesOfUsers.set(userId, own);

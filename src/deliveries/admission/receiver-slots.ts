@@ -4,9 +4,9 @@
  */
 export type ReleaseSlot = (answeredMs?: number) => void;
 
-/** A place in the line for a slot. The holder calls one of the two functions, once. */
-export interface SlotPlace {
-  /** Takes a slot as soon as one is free, or gives the place up when none becomes free in time. */
+/** A reservation of a slot. The holder calls one of the two functions, once. */
+export interface SlotReservation {
+  /** Takes a slot as soon as one is free. Gives up when none becomes free in time. */
   enter(visit: { readonly begin: (release: ReleaseSlot) => void; readonly giveUp: () => void }): void;
   leave(): void;
 }
@@ -17,11 +17,11 @@ export interface SlotPlace {
  */
 export interface ReceiverSlots {
   /**
-   * Returns a place when a slot is free or is likely to be free within a moment; otherwise
+   * Returns a reservation when a slot is free or is likely to be free within a moment; otherwise
    * undefined.
    */
-  reserve(holder: SlotHolder): SlotPlace | undefined;
-  /** Returns how many places `reserve` would return, one after the other. */
+  reserve(holder: SlotHolder): SlotReservation | undefined;
+  /** Returns how many reservations `reserve` would return, one after the other. */
   roomOf(holder: SlotHolder): number;
   loadOf(userId: number): UserLoad;
 }
@@ -67,10 +67,10 @@ export interface SharedLimit {
   readonly waiting: Set<() => void>;
 }
 
-/** Slots in use, and places that may take one. */
+/** Slots in use, and reservations that may take one. */
 export interface Used {
   inUse: number;
-  /** Number of places that are reserved or waiting. */
+  /** Number of reservations without a slot yet. */
   pending: number;
 }
 
@@ -225,7 +225,7 @@ function isLively({ usualMs }: Usage): boolean {
  * quarter. A user without attempts in flight gets one more slot: a receiver that answers again must
  * not wait for receivers that hang.
  *
- * @param reserved Places that the user already has reserved.
+ * @param reserved Reservations that the user already has.
  */
 function roomOfSilent({ inFlight, slots, now }: State, { user, receiver }: Usages, reserved: number): number {
   const silent = new Set<Usage>();
@@ -330,7 +330,7 @@ function admitWaiting(state: State): void {
   }
 }
 
-/** Gives up the places that have waited longer than `patienceMs`. */
+/** Gives up the reservations that have waited longer than `patienceMs`. */
 function dismissLate(state: State): void {
   const { lines, now, patienceMs, perReceiver, admit } = state;
   for (const [name, line] of lines) {

@@ -7,7 +7,7 @@ import type { Broker } from "../../broker/broker.ts";
 import type { DeliveryMetrics } from "../../telemetry/metrics/deliveries.ts";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
 import { aborted, type Worker } from "../../kit/worker.ts";
-import type { Place, Done } from "../admission/admission.ts";
+import type { Done, Reservation } from "../admission/admission.ts";
 import { attemptLine } from "./attempt-line.ts";
 import { deliveryBody, sizeOf } from "./body.ts";
 import { decide } from "./decide.ts";
@@ -27,8 +27,8 @@ import { toRequeued, type Outcome, type RequeuedDelivery } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {
-  /** Makes an attempt when the place has a slot; otherwise puts the delivery back. */
-  start(delivery: DeliveryInFlight, place: Place, ends?: AttemptEnds): void;
+  /** Makes an attempt when the reservation gets a slot; otherwise puts the delivery back. */
+  start(delivery: DeliveryInFlight, reservation: Reservation, ends?: AttemptEnds): void;
   /**
    * Writes an outcome that was decided without an attempt. Resolves after the write, even when it
    * fails.
@@ -48,9 +48,9 @@ export interface Attempts extends Worker {
 type PutBack = (delayMs: number | undefined) => void;
 
 export interface AttemptEnds {
-  /** Called before the delivery's place is free again. Default: puts it into the queue. */
+  /** Called before the delivery's slot is free again. Default: puts it into the queue. */
   readonly putBack?: PutBack | undefined;
-  /** Called when the place is free again. The argument tells whether there was a POST. */
+  /** Called when the slot is free again. The argument tells whether there was a POST. */
   readonly onEnd?: ((isMade: boolean) => void) | undefined;
 }
 
@@ -131,8 +131,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const state: State = { options, writer, data, nextTurn, reportUnsigned, isStopping: false };
   return {
     name: "deliver",
-    start: (delivery, place, { putBack = intoQueue(state, delivery), onEnd } = {}) =>
-      start(state, { delivery, putBack, onEnd }, place),
+    start: (delivery, reservation, { putBack = intoQueue(state, delivery), onEnd } = {}) =>
+      start(state, { delivery, putBack, onEnd }, reservation),
     async settle({ flight }, outcome) {
       const written = writer.record(flight, outcome);
       writer.keep(outcome.id, written);
@@ -158,11 +158,11 @@ interface Started extends AttemptEnds {
   readonly putBack: PutBack;
 }
 
-function start(state: State, { delivery, putBack, onEnd }: Started, place: Place): void {
+function start(state: State, { delivery, putBack, onEnd }: Started, reservation: Reservation): void {
   const { writer, options } = state;
   if (state.isStopping) {
     putBack(0);
-    place.leave();
+    reservation.leave();
     return onEnd?.(false);
   }
   // Decrypts before it takes a slot, since other deliveries of the receiver and the user may wait
@@ -171,11 +171,11 @@ function start(state: State, { delivery, putBack, onEnd }: Started, place: Place
   if (signing === undefined) {
     options.metrics.postponed("unsigned");
     putBack(unsignedDelayMs);
-    place.leave();
+    reservation.leave();
     onEnd?.(false);
     return options.onFree();
   }
-  place.enter({
+  reservation.enter({
     giveUp(reason) {
       options.metrics.postponed(reason);
       putBack(undefined);

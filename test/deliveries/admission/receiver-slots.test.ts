@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import {
   createReceiverSlots,
-  type SlotPlace,
+  type SlotReservation,
   type ReceiverSlots,
   type ReleaseSlot,
   type SlotHolder,
@@ -20,7 +20,7 @@ interface Visit {
 const stateOf = ({ state }: Visit): string => state;
 
 const holder = (origin = "a", userId = 1): SlotHolder => ({ origin, userId });
-const enter = (place: SlotPlace): Visit => {
+const enter = (place: SlotReservation): Visit => {
   const visit: Visit = { state: "waits", release: () => expect.fail("it has not begun") };
   place.enter({
     begin(release) {
@@ -170,7 +170,7 @@ describe("createReceiverSlots", () => {
 
     it("counts reserved places until they are released", () => {
       const slots = create();
-      const places = [slots.reserve(holder()), slots.reserve(holder())] as [SlotPlace, SlotPlace];
+      const places = [slots.reserve(holder()), slots.reserve(holder())] as [SlotReservation, SlotReservation];
       expect(slots.reserve(holder())).to.equal(undefined);
 
       places[0].leave();
@@ -316,7 +316,7 @@ describe("createReceiverSlots", () => {
 
   it("leaks no place after any end of a reservation", () => {
     const slots = create({ livelyLimit: 6, perUser: 5 });
-    const open: (SlotPlace | Visit)[] = [];
+    const open: (SlotReservation | Visit)[] = [];
     let seed = 7;
     const pick = (below: number): number => {
       seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;

@@ -2,7 +2,7 @@ import { openSigning } from "../../../src/subscriptions/signing.ts";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../../src/db/client.ts";
 import { createSql, type Sql } from "../../../src/db/sql.ts";
-import type { Done, Place } from "../../../src/deliveries/admission/admission.ts";
+import type { Done, Reservation } from "../../../src/deliveries/admission/admission.ts";
 import { createAttempts, type Attempts } from "../../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../../src/deliveries/attempt/delivery-in-flight.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
@@ -17,7 +17,10 @@ import { createWatchedBroker, type WatchedBroker } from "../../support/watched-b
 import { createWork, secretBox, success, type Work } from "../../support/work.ts";
 import { createCoreClient } from "../../support/core-client.ts";
 
-const free: Place = { enter: ({ begin }) => begin((() => undefined) satisfies Done), leave: () => undefined };
+const free: Reservation = {
+  enter: ({ begin }) => begin((() => undefined) satisfies Done),
+  leave: () => undefined,
+};
 
 // The commit of an outcome does not wait for the disk: a crash of PostgreSQL can undo a write that
 // this process counts as done.
