@@ -10,7 +10,7 @@ import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries
 import { serviceActor } from "../kit/actor.ts";
 import { createFairBudget } from "../subscriptions/fair-budget.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
-import { createHeldLane } from "../deliveries/held-lane.ts";
+import { createHeldSender } from "../deliveries/held-sender.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
 import { createAnnounce } from "../deliveries/messages.ts";
 import { createIndexSql, createSql } from "../db/sql.ts";
@@ -93,7 +93,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
       webhooks.jitter,
     ),
   });
-  const heldLane = createHeldLane({
+  const heldSender = createHeldSender({
     ...handing,
     holdForMs: webhooks.holdForMs,
     intervalMs: webhooks.sweepIntervalMs,
@@ -116,7 +116,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     sharedSlots.watch(() => sweep.onShares());
     return attempts.run(signal);
   };
-  const workers = [fanOut, { name: attempts.name, run: takeOver }, sweep, heldLane, ...keepers];
+  const workers = [fanOut, { name: attempts.name, run: takeOver }, sweep, heldSender, ...keepers];
   return { workers, close: () => sender.close() };
 }
 

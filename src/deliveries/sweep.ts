@@ -6,7 +6,7 @@ import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import { deadLetterForeign } from "./foreign-messages.ts";
 import { deadDeliveryMessage, isDeliveryMessage, type Announce } from "./messages.ts";
-import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
+import { startTaken, type StartOptions } from "./start-taken.ts";
 import type { DeliveryStore } from "./store.ts";
 import { createParkedWalk, leaveNextTo, takeParked, type ParkedWalk } from "./take-parked.ts";
 
@@ -23,7 +23,7 @@ export interface Sweep extends Worker {
   onShares(): void;
 }
 
-export interface SweepOptions extends PlaceOptions {
+export interface SweepOptions extends StartOptions {
   readonly broker: Broker;
   readonly announce: Announce;
   readonly store: DeliveryStore;
@@ -163,7 +163,7 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
 async function takeDue(state: State, signal: AbortSignal): Promise<boolean> {
   const { options, passedOn } = state;
   const { store, flightMs, announce, metrics, log } = options;
-  const placing = { ...options, onPassedOn: (id: string) => void passedOn.add(id) };
+  const starting = { ...options, onPassedOn: (id: string) => void passedOn.add(id) };
   const startedAtMs = performance.now();
   const isWhole = startedAtMs - state.wholeAtMs > wholeEveryMs;
   const sinceMs = isWhole ? undefined : startedAtMs - state.dueAtMs + lookBackMs;
@@ -175,7 +175,7 @@ async function takeDue(state: State, signal: AbortSignal): Promise<boolean> {
     // When deliveries are due at the same time, both ends may take the same ones.
     hasMore = taken.removed >= batchSize / 2;
     found += taken.deliveries.length;
-    started += (await placeDeliveries(placing, taken)).started;
+    started += (await startTaken(starting, taken)).started;
     // More deliveries are due than this dispatcher has slots for.
     if (hasMore && started < found) announce(taken.deliveries, "retry");
   }

@@ -1,10 +1,10 @@
 import { setBounded } from "../kit/bounded-map.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { burstOf } from "./admission/rates.ts";
-import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
+import { startTaken, type StartOptions } from "./start-taken.ts";
 import type { DeliveryStore, WaitingSubscription } from "./store.ts";
 
-export interface TakeParkedOptions extends PlaceOptions {
+export interface TakeParkedOptions extends StartOptions {
   readonly store: Pick<DeliveryStore, "findParked" | "takeParked">;
   readonly flightMs: number;
 }
@@ -117,7 +117,7 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
     return { subscriptionId, oldest: count - newest, newest };
   });
   const taken = await store.takeParked({ wanted, flightMs });
-  const { started } = await placeDeliveries(options, taken);
+  const { started } = await startTaken(options, taken);
   noteRates(options, walk, limited);
   return started > 0 || hasOff || !isLast;
 }
@@ -134,7 +134,7 @@ async function settleOldest(
   const oldest = Math.ceil(batchSize / subscriptions.length);
   const wanted = subscriptions.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
   const taken = await options.store.takeParked({ wanted, flightMs: options.flightMs });
-  await placeDeliveries(options, taken);
+  await startTaken(options, taken);
   return taken.removed;
 }
 

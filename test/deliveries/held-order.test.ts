@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
-import { createHeldLane, type HeldLaneOptions } from "../../src/deliveries/held-lane.ts";
+import { createHeldSender, type HeldSenderOptions } from "../../src/deliveries/held-sender.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { openSigning } from "../../src/subscriptions/signing.ts";
@@ -28,8 +28,8 @@ describe("the order of held deliveries", () => {
     await lane?.stop();
   });
 
-  const start = (overrides: Partial<HeldLaneOptions> = {}): void => {
-    const worker = createHeldLane({
+  const start = (overrides: Partial<HeldSenderOptions> = {}): void => {
+    const worker = createHeldSender({
       admission: createWatchedAdmission(),
       rates: unlimited,
       attempts: scene.attempts,

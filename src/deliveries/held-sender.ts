@@ -4,10 +4,10 @@ import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Admission } from "./admission/admission.ts";
 import type { HeldStore, HeldSubscription } from "./held-store.ts";
-import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
+import { startTaken, type StartOptions } from "./start-taken.ts";
 import { replayedAtOnce } from "./store-texts.ts";
 
-export interface HeldLaneOptions extends PlaceOptions {
+export interface HeldSenderOptions extends StartOptions {
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn" | "roomOf">;
   readonly held: HeldStore;
   readonly flightMs: number;
@@ -26,7 +26,7 @@ interface Sending {
 }
 
 interface State {
-  readonly options: HeldLaneOptions;
+  readonly options: HeldSenderOptions;
   readonly alarm: Alarm;
   /** Name of this process in `svc.lanes`. */
   readonly holder: string;
@@ -63,7 +63,7 @@ const restMs = 20;
  * also sends deliveries of replays, several of one subscription at a time. It cancels deliveries
  * that were held for too long, or that the owner drops.
  */
-export function createHeldLane(options: HeldLaneOptions): Worker {
+export function createHeldSender(options: HeldSenderOptions): Worker {
   const state: State = {
     options,
     alarm: createAlarm(),
@@ -222,12 +222,12 @@ async function send(
     hasLease = true;
     const taken = await held.takeOldest({ subscriptionId, holder, flightMs, limit });
     if (taken.deliveries.length === 0) break;
-    const placed = await placeDeliveries({ ...options, keepsOrder: true }, taken);
-    for (const end of placed.ends) await end;
-    sent += placed.attempted;
+    const started = await startTaken({ ...options, keepsOrder: true }, taken);
+    for (const end of started.ends) await end;
+    sent += started.attempted;
     // Other deliveries took the free slots, or no attempt can be made now. The deliveries are held
     // again, and the next turn begins with them.
-    if (placed.isDelayed || (placed.isRefused && placed.started === 0)) break;
+    if (started.isDelayed || (started.isRefused && started.started === 0)) break;
     handled += taken.deliveries.length;
   }
   if (hasLease) await held.leave({ subscriptionId, holder });

@@ -10,7 +10,7 @@ import type { Flight } from "./flights.ts";
 import { toRequeued, urgentMs, type Outcome, type RequeuedDelivery } from "./outcome.ts";
 import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 
-export interface PlaceOptions {
+export interface StartOptions {
   /**
    * Whether a delivery without an attempt is held again, which keeps its place in the order of
    * events. Its attempts take the slots of retries, so that new deliveries keep theirs. A delivery
@@ -46,8 +46,8 @@ const faultMs = 2_000;
 /** Gap between manual retries of one subscription that were refused together. */
 const urgentGapMs = 100;
 
-/** State of the deliveries so far, for a lane that waits for its attempts. */
-export interface PlacedDeliveries {
+/** State of the deliveries so far, for a caller that waits for the attempts. */
+export interface StartedDeliveries {
   /** Number of attempts that were started. */
   started: number;
   /** Number of POSTs that were made. */
@@ -67,11 +67,11 @@ export interface PlacedDeliveries {
  * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
  * back. Rejects when no user can be judged now: all deliveries are then due again in a moment.
  */
-export async function placeDeliveries(
-  options: PlaceOptions,
+export async function startTaken(
+  options: StartOptions,
   { flightId, deliveries }: TakenDeliveries,
-): Promise<PlacedDeliveries> {
-  const all: PlacedDeliveries = { started: 0, attempted: 0, isRefused: false, isDelayed: false, ends: [] };
+): Promise<StartedDeliveries> {
+  const all: StartedDeliveries = { started: 0, attempted: 0, isRefused: false, isDelayed: false, ends: [] };
   if (flightId === undefined) return all;
   const flight: Flight = { id: flightId, unwritten: deliveries.length };
   let judged: Judged;
@@ -90,26 +90,26 @@ export async function placeDeliveries(
   const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
   const urgent = new Map<number, number>();
   for (const delivery of ordered)
-    if (place(options, { all, delivery, flight, judged, useGrant, urgent })) all.started += 1;
+    if (start(options, { all, delivery, flight, judged, useGrant, urgent })) all.started += 1;
   return all;
 }
 
 /** A delivery that was taken, and the flight that it was taken with. */
 interface Taken {
-  readonly all: PlacedDeliveries;
+  readonly all: StartedDeliveries;
   readonly delivery: TakenDelivery;
   readonly flight: Flight;
 }
 
 /** Puts a delivery back: into its place among the held ones, or into the queue for `delayMs`. */
-function putBack(options: PlaceOptions, taken: Taken, delayMs: number | undefined): false {
+function putBack(options: StartOptions, taken: Taken, delayMs: number | undefined): false {
   return options.keepsOrder === true
     ? settle(options, taken, { status: "held" })
     : requeue(options, taken, delayMs);
 }
 
 function requeue(
-  { attempts }: PlaceOptions,
+  { attempts }: StartOptions,
   { delivery, flight }: Taken,
   delayMs: number | undefined,
   forOthers: Pick<RequeuedDelivery, "uuidForOthers"> = {},
@@ -120,7 +120,7 @@ function requeue(
 
 /** Decides the outcome of a delivery without an attempt. */
 function settle(
-  { attempts }: PlaceOptions,
+  { attempts }: StartOptions,
   { all, delivery: { id, uuid, attempt: attemptsBefore }, flight }: Taken,
   outcome: Pick<Outcome, "status" | "lastError">,
 ): false {
@@ -133,7 +133,7 @@ function settle(
  * event gets nothing.
  */
 async function eligibleOf(
-  { eligibility }: PlaceOptions,
+  { eligibility }: StartOptions,
   deliveries: readonly TakenDelivery[],
 ): Promise<Judged> {
   const verdictsOf = async (
@@ -159,7 +159,7 @@ async function eligibleOf(
 /** Returns whether the subscriber may read the event; undefined when this cannot be decided now. */
 type Judged = (delivery: TakenDelivery) => boolean | undefined;
 
-interface Placed extends Taken {
+interface JudgedDelivery extends Taken {
   readonly judged: Judged;
   readonly useGrant: UseGrant | undefined;
   /** Number of refused manual retries, by subscription. */
@@ -170,20 +170,20 @@ interface Placed extends Taken {
  * Starts the attempt of one delivery, or settles or puts it back. Returns whether an attempt was
  * started.
  */
-function place(options: PlaceOptions, placed: Placed): boolean {
-  const { all, delivery, flight, judged, useGrant } = placed;
+function start(options: StartOptions, taken: JudgedDelivery): boolean {
+  const { all, delivery, flight, judged, useGrant } = taken;
   const { admission, attempts } = options;
   const { attempt, subscription } = delivery;
-  const cancel = (lastError: string): false => settle(options, placed, { status: "cancelled", lastError });
+  const cancel = (lastError: string): false => settle(options, taken, { status: "cancelled", lastError });
   if (subscription === null) return cancel("The subscription was deleted.");
-  const hold = (): false => settle(options, placed, { status: "held" });
+  const hold = (): false => settle(options, taken, { status: "held" });
   if (!subscription.isActive) return hold();
   const verdict = judged(delivery);
   // Other dispatchers may know the access rules of an unknown resource. This one can only judge the
   // owners.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
     const waitedMs = verdict === undefined ? 0 : delivery.waitedMs;
-    return requeue(options, placed, Math.max(unjudgedMs, Math.min(waitedMs, longestUnknownMs)));
+    return requeue(options, taken, Math.max(unjudgedMs, Math.min(waitedMs, longestUnknownMs)));
   }
   if (!verdict)
     return cancel(
@@ -196,10 +196,10 @@ function place(options: PlaceOptions, placed: Placed): boolean {
     bytes: delivery.bytes,
     isUrgent: delivery.trigger === "manual",
   };
-  if (useGrant === undefined && subscription.rateLimit !== null) return putBack(options, placed, faultMs);
+  if (useGrant === undefined && subscription.rateLimit !== null) return putBack(options, taken, faultMs);
   if (useGrant?.(delivery.subscriptionId, subscription.rateLimit) === false) {
     options.metrics.postponed("rate");
-    return putBack(options, placed, urgentDelayMs(options, placed));
+    return putBack(options, taken, urgentDelayMs(options, taken));
   }
   const reserved = admission.reserve(request);
   if (reserved === undefined) {
@@ -208,7 +208,7 @@ function place(options: PlaceOptions, placed: Placed): boolean {
       options.metrics.postponed(admission.refusalOf(request) ?? "busy");
       return hold();
     }
-    return postponeOrFail(options, placed, request);
+    return postponeOrFail(options, taken, request);
   }
   const happenedAtMs = performance.now() - delivery.eventAgeMs;
   const inFlight = { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
@@ -233,26 +233,26 @@ function place(options: PlaceOptions, placed: Placed): boolean {
 /**
  * Puts a delivery without a slot back, or fails it when its receiver has been silent for too long.
  */
-function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequest): false {
+function postponeOrFail(options: StartOptions, taken: JudgedDelivery, request: SlotRequest): false {
   const { admission, metrics, scheduleOf, onPassedOn } = options;
-  const { id, uuid: uuidForOthers, attempt, maxAttempts, waitedMs, resource } = placed.delivery;
+  const { id, uuid: uuidForOthers, attempt, maxAttempts, waitedMs, resource } = taken.delivery;
   const reason = admission.refusalOf(request) ?? "busy";
   metrics.postponed(reason);
   if (!admission.hasShareOf(request.url)) {
     if (request.isUrgent) {
       // The manual retry stays due. If it waited for a slot, it would also wait for the breaker.
       onPassedOn?.(id);
-      return requeue(options, placed, 0, { uuidForOthers });
+      return requeue(options, taken, 0, { uuidForOthers });
     }
-    if (reason === "busy") return requeue(options, placed, undefined, { uuidForOthers });
+    if (reason === "busy") return requeue(options, taken, undefined, { uuidForOthers });
   }
-  const delayMs = urgentDelayMs(options, placed);
-  if (delayMs !== undefined) return requeue(options, placed, delayMs);
+  const delayMs = urgentDelayMs(options, taken);
+  if (delayMs !== undefined) return requeue(options, taken, delayMs);
   const { backoffMs } = scheduleOf(resource);
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
-    return requeue(options, placed, undefined);
+    return requeue(options, taken, undefined);
   const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
-  return settle(options, placed, { status: "failed", lastError });
+  return settle(options, taken, { status: "failed", lastError });
 }
 
 /**
@@ -261,8 +261,8 @@ function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequ
  * deliveries.
  */
 function urgentDelayMs(
-  { rates, onUrgent }: PlaceOptions,
-  { delivery: { subscriptionId, trigger }, urgent }: Placed,
+  { rates, onUrgent }: StartOptions,
+  { delivery: { subscriptionId, trigger }, urgent }: JudgedDelivery,
 ): number | undefined {
   if (trigger !== "manual") return undefined;
   const count = urgent.get(subscriptionId) ?? 0;

@@ -4,7 +4,7 @@ import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import type { Reservation } from "../../src/deliveries/admission/admission.ts";
 import type { AttemptEnds, Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
-import { createHeldLane } from "../../src/deliveries/held-lane.ts";
+import { createHeldSender } from "../../src/deliveries/held-sender.ts";
 import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store.ts";
 import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
@@ -16,7 +16,7 @@ import { useWorkerScene } from "../support/worker-scene.ts";
 /** Longer than any test: only a wake begins another turn. */
 const never = 600_000;
 
-describe("createHeldLane", () => {
+describe("createHeldSender", () => {
   const scene = useWorkerScene();
   let admission: WatchedAdmission;
   let rates: Rates;
@@ -34,7 +34,7 @@ describe("createHeldLane", () => {
 
   const start = (intervalMs = never, eligibility: Pick<Eligibility, "judge"> = notesEligibility()): void =>
     scene.run(
-      createHeldLane({
+      createHeldSender({
         admission,
         rates,
         attempts: {
