@@ -76,7 +76,7 @@ export function parseSnapshot(text: string): TransactionSnapshot {
  * remembered. The next reads cover the young ones, because they begin at the first of them. An old
  * one gets its own range when it has ended.
  *
- * Events that a read leaves over become two ranges: the rest of the last transaction, and later
+ * Events that a read leaves over become two ranges: what is left of the last transaction, and later
  * transactions. Later reads take from the oldest range and from the newest one. Without that, one
  * statement of 20,000 rows delayed a later change by 10 s.
  *
@@ -118,7 +118,7 @@ interface State {
   /** Running transactions, with the number of reads during which each was running. */
   readonly running: Map<bigint, number>;
   /** Ranges left over, by resource. */
-  readonly rests: ReadonlyMap<string, Range[]>;
+  readonly left: ReadonlyMap<string, Range[]>;
 }
 
 /** @param all Every resource whose events are read. */
@@ -126,7 +126,7 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   const state: State = {
     since: 0n,
     running: new Map(),
-    rests: new Map(all.map((resource) => [resource, []])),
+    left: new Map(all.map((resource) => [resource, []])),
   };
   return {
     firstNew: () => firstYoung(state),
@@ -150,7 +150,7 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
       // The first read leaves the whole outbox over.
       if (state.since === 0n) return;
       const whole = { from: beforeAll, to: lastBefore(firstYoung(state)) };
-      for (const ranges of state.rests.values()) {
+      for (const ranges of state.left.values()) {
         const [oldest] = ranges;
         if (oldest !== undefined && isWhole(oldest)) ranges[0] = { ...oldest, ...whole };
         else ranges.unshift(whole);
@@ -181,10 +181,10 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   const ofNew = scanned.filter(({ scan }) => scan.isNew);
   for (const { scan, last, hasMore } of ofNew)
     if (hasMore)
-      for (const rest of restOf(last ?? scan.range.from, visible)) leaveOver(state, scan.resource, rest);
+      for (const one of leftAfter(last ?? scan.range.from, visible)) leaveOver(state, scan.resource, one);
   // The ranges of resources that this read did not include are left over.
   const read = new Set(ofNew.map(({ scan }) => scan.resource));
-  for (const resource of state.rests.keys())
+  for (const resource of state.left.keys())
     if (!read.has(resource))
       leaveOver(state, resource, { from: lastBefore(first), to: visible, isUnread: true });
   noteRunning(state, snapshot, { first, isBlind: scanned.length === 0 });
@@ -196,20 +196,20 @@ function take(state: State, scanned: readonly Scanned[]): void {
   for (const { scan, last, hasMore } of scanned) {
     const { resource, range } = scan;
     const untouched = { ...range, from: isWhole(range) ? beginning : range.from };
-    const left = last === undefined ? [untouched] : restOf(last, range.to);
-    replace(state, resource, range, hasMore ? left : []);
+    const by = last === undefined ? [untouched] : leftAfter(last, range.to);
+    replace(state, resource, range, hasMore ? by : []);
   }
 }
 
 /** Replaces a range. A range that was joined to another meanwhile is read again with it. */
-function replace({ rests }: State, resource: string, range: Range, by: readonly Range[]): void {
-  const ranges = rests.get(resource) ?? [];
+function replace({ left }: State, resource: string, range: Range, by: readonly Range[]): void {
+  const ranges = left.get(resource) ?? [];
   const place = ranges.indexOf(range);
   if (place !== -1) ranges.splice(place, 1, ...by);
 }
 
-/** Divides the rest of a range at the end of the transaction that was read last. */
-function restOf(from: Position, to: Position): readonly Range[] {
+/** Returns what is left of a range, divided at the end of the transaction that was read last. */
+function leftAfter(from: Position, to: Position): readonly Range[] {
   const between = lastBefore(from.transaction + 1n);
   if (to.transaction <= from.transaction || !isAfter(between, from)) return [{ from, to }];
   return [
@@ -223,8 +223,8 @@ function isWhole({ from }: Range): boolean {
   return !isAfter(from, beginning);
 }
 
-function leftOver({ rests }: State, resource: string, most = 2): readonly Scan[] {
-  const ranges = (rests.get(resource) ?? []).filter(({ aloneFromMs }) => aloneFromMs === undefined);
+function leftOver({ left }: State, resource: string, most = 2): readonly Scan[] {
+  const ranges = (left.get(resource) ?? []).filter(({ aloneFromMs }) => aloneFromMs === undefined);
   return [...ranges.slice(0, 1), ...ranges.slice(1).toReversed()].slice(0, most).map((range) => ({
     resource,
     range,
@@ -233,8 +233,8 @@ function leftOver({ rests }: State, resource: string, most = 2): readonly Scan[]
   }));
 }
 
-function alone({ rests }: State, resource: string, nowMs: number): readonly Scan[] {
-  return (rests.get(resource) ?? []).flatMap((range) =>
+function alone({ left }: State, resource: string, nowMs: number): readonly Scan[] {
+  return (left.get(resource) ?? []).flatMap((range) =>
     range.aloneFromMs === undefined || range.aloneFromMs > nowMs
       ? []
       : [{ resource, range, isNew: false, looksFar: false }],
@@ -250,7 +250,7 @@ function noteRunning(
   snapshot: TransactionSnapshot,
   { first, isBlind }: { readonly first: bigint; readonly isBlind: boolean },
 ): void {
-  const { running, rests } = state;
+  const { running, left } = state;
   for (const [transaction, reads] of running) {
     if (snapshot.running.has(transaction)) {
       running.set(transaction, reads + 1);
@@ -258,7 +258,7 @@ function noteRunning(
     }
     running.delete(transaction);
     if (transaction >= first) continue;
-    for (const resource of rests.keys())
+    for (const resource of left.keys())
       leaveOver(state, resource, { from: lastBefore(transaction), to: lastBefore(transaction + 1n) });
   }
   // A transaction that runs during a read without a scan may have written millions of events.
@@ -266,8 +266,8 @@ function noteRunning(
   for (const transaction of snapshot.running) if (!running.has(transaction)) running.set(transaction, reads);
 }
 
-function leaveOver({ rests }: State, resource: string, range: Range): void {
-  const ranges = rests.get(resource);
+function leaveOver({ left }: State, resource: string, range: Range): void {
+  const ranges = left.get(resource);
   if (ranges === undefined) return;
   // No range joins one that is read alone, or the whole outbox, whose read may take too long.
   const isApart = (one: Range): boolean => one.aloneFromMs !== undefined || isWhole(one);

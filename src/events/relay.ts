@@ -60,7 +60,7 @@ const slowMs = 60_000;
  */
 const aloneRest = 4;
 /** Rest of a range from which no event could be taken. */
-const heldMs = 1_000;
+const blockedMs = 1_000;
 
 /**
  * Creates the worker that reads captured events, transforms them and publishes them to the exchange
@@ -199,20 +199,20 @@ async function retryFailed(state: RelayState): Promise<void> {
   const ids = failed.take(Math.min(options.batchSize, free.events));
   if (ids.length === 0) return;
   let events: readonly FoundEvent[];
-  let rest: readonly string[];
+  let unread: readonly string[];
   let waiting: ReadonlySet<string>;
   try {
     events = await options.outbox.find(ids, Math.min(free.bytes, mostBytesRead));
     const found = new Set(events.map(({ id }) => id));
-    rest = ids.filter((id) => !found.has(id));
+    unread = ids.filter((id) => !found.has(id));
     // When no event is found, the events were deleted by hand. If given back, they would be due
     // again at once.
-    waiting = await options.outbox.waiting(events.length === 0 ? [] : rest);
+    waiting = await options.outbox.waiting(events.length === 0 ? [] : unread);
   } catch (error) {
     for (const id of ids) failed.add(id);
     throw error;
   }
-  for (const id of rest)
+  for (const id of unread)
     if (waiting.has(id)) failed.giveBack(id);
     else failed.forget(id);
   // One at a time, because slow retries would otherwise use both connections of the relay.
@@ -316,7 +316,7 @@ async function readAlone(state: RelayState, share: Share, scan: Scan): Promise<b
     const { events, scanned } = await readScans(state, share, [scan]);
     // The owner of its first event has enough in flight. Other ranges take their turns meanwhile.
     if (scanned.every(({ last, hasMore }) => last === undefined && hasMore))
-      cursor.setApart([scan], now() + (events.length > 0 ? 0 : heldMs));
+      cursor.setApart([scan], now() + (events.length > 0 ? 0 : blockedMs));
     else cursor.take(scanned);
     return begin(state, events) > 0 && canCatchUp(state);
   } finally {
