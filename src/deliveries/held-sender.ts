@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { durationText } from "../kit/duration.ts";
+import { createTurns, type Turns } from "../kit/turns.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Admission } from "./admission/admission.ts";
@@ -20,9 +21,10 @@ export interface HeldSenderOptions extends StartOptions {
 
 type ActiveSubscription = Extract<HeldSubscription, { readonly url: string }>;
 
-interface Sending {
-  readonly userId: number;
-  readonly ended: Promise<void>;
+/** A subscription that sends, or waits for a place. */
+interface Active {
+  latest: ActiveSubscription;
+  ended: Promise<void>;
 }
 
 interface State {
@@ -30,10 +32,11 @@ interface State {
   readonly alarm: Alarm;
   /** Name of this process in `svc.lanes`. */
   readonly holder: string;
-  /** Subscriptions that are sending, by id. */
-  readonly busy: Map<number, Sending>;
-  /** Subscriptions that wait for a place, by id; the one that has waited longest is first. */
-  readonly waiting: Map<number, ActiveSubscription>;
+  /** Places of each user: at most half of all, because all its receivers may hang. */
+  readonly users: Turns;
+  readonly all: Turns<"all">;
+  /** By subscription. */
+  readonly active: Map<number, Active>;
   /** The subscription that was handled last: the next turn continues after it. */
   after: number;
 }
@@ -41,14 +44,14 @@ interface State {
 const pageSize = 200;
 /** Bounds a turn: 100,000 subscriptions with held deliveries take a second to go through. */
 const pagesPerTurn = 10;
-/** Most waiting subscriptions, about 300 bytes each. A later turn finds the others again. */
-const mostWaiting = 2_000;
+/** Most active subscriptions, about 1 KB each. A later turn finds the others again. */
+const mostActive = 2_000;
 const cancelledAtOnce = 200;
 /** Portions of one subscription in a turn: a million deliveries must not delay the others. */
 const portionsPerTurn = 5;
 /** Deliveries of a subscription that are handled before it leaves its place to another. */
 const handledPerTurn = 50;
-/** A subscription that has sent for this long leaves its place to a waiting one. */
+/** A subscription that has sent for this long leaves its place to another. */
 const longestTurnMs = 5_000;
 /** A subscription that must wait longer for its rate limit leaves its place to another. */
 const longestWaitMs = 1_000;
@@ -68,8 +71,9 @@ export function createHeldSender(options: HeldSenderOptions): Worker {
     options,
     alarm: createAlarm(),
     holder: randomUUID(),
-    busy: new Map(),
-    waiting: new Map(),
+    users: createTurns(Math.ceil(options.atOnce / 2)),
+    all: createTurns<"all">(options.atOnce),
+    active: new Map(),
     after: 0,
   };
   return {
@@ -83,7 +87,7 @@ export function createHeldSender(options: HeldSenderOptions): Worker {
         }
         await state.alarm.wait(options.intervalMs, signal);
       }
-      await Promise.all([...state.busy.values()].map(({ ended }) => ended));
+      await Promise.all([...state.active.values()].map(({ ended }) => ended));
     },
   };
 }
@@ -119,8 +123,7 @@ async function lookAfter(state: State, one: HeldSubscription, signal: AbortSigna
     return isDone;
   }
   if (one.isActive) {
-    queue(state, one);
-    startWaiting(state, signal);
+    activate(state, one, signal);
   } else if (isOver) {
     const reason = `The subscription was off for longer than ${durationText(holdForMs)}.`;
     // The subscription may be on again, and a replay may have made more deliveries.
@@ -153,42 +156,21 @@ async function drop(
   return isDone;
 }
 
-/** Adds an active subscription to the end of the queue for places. */
-function queue({ busy, waiting }: State, one: ActiveSubscription): void {
-  const { subscriptionId } = one;
-  if (!busy.has(subscriptionId) && (waiting.has(subscriptionId) || waiting.size < mostWaiting))
-    waiting.set(subscriptionId, one);
-}
-
-/**
- * Starts to send for the subscriptions that have waited longest, while places are free. One user
- * gets at most half of the places, because all its receivers may hang.
- */
-function startWaiting(state: State, signal: AbortSignal): void {
-  const { options, busy, waiting } = state;
-  for (const one of waiting.values()) {
-    if (busy.size >= options.atOnce) return;
-    const own = [...busy.values()].filter(({ userId }) => userId === one.userId).length;
-    if (own >= Math.ceil(options.atOnce / 2)) continue;
-    waiting.delete(one.subscriptionId);
-    start(state, one, signal);
-  }
-}
-
-function start(state: State, one: ActiveSubscription, signal: AbortSignal): void {
-  const { options, busy } = state;
+/** Sends for a subscription when it has a place. Users take turns. */
+function activate(state: State, one: ActiveSubscription, signal: AbortSignal): void {
+  const { options, users, all, active } = state;
   const { subscriptionId, userId } = one;
-  const ended = send(state, one, signal)
+  const known = active.get(subscriptionId);
+  if (known !== undefined) known.latest = one;
+  if (known !== undefined || active.size >= mostActive) return;
+  const added: Active = { latest: one, ended: Promise.resolve() };
+  active.set(subscriptionId, added);
+  added.ended = users
+    .run(userId, () => all.run("all", () => send(state, added.latest, signal)))
     .catch((error: unknown) =>
       options.log.error({ err: error, subscriptionId }, "held deliveries not sent; trying again"),
     )
-    .finally(() => {
-      busy.delete(subscriptionId);
-      // Only a turn adds waiting subscriptions: a place that is not filled now would stay empty
-      // until the next turn.
-      if (!signal.aborted) startWaiting(state, signal);
-    });
-  busy.set(subscriptionId, { userId, ended });
+    .finally(() => active.delete(subscriptionId));
 }
 
 /**
@@ -196,7 +178,7 @@ function start(state: State, one: ActiveSubscription, signal: AbortSignal): void
  * slot.
  */
 async function send(
-  { options, holder, alarm, waiting: others }: State,
+  { options, holder, alarm }: State,
   { subscriptionId, url, userId, rateLimit }: ActiveSubscription,
   signal: AbortSignal,
 ): Promise<void> {
@@ -205,8 +187,7 @@ async function send(
   let sent = 0;
   let hasLease = false;
   const startedAt = performance.now();
-  while (handled < handledPerTurn && !signal.aborted) {
-    if (others.size > 0 && performance.now() - startedAt > longestTurnMs) break;
+  while (handled < handledPerTurn && performance.now() - startedAt <= longestTurnMs && !signal.aborted) {
     const room = admission.roomOf({ url, userId, lane: "retry" });
     if (room === 0) break;
     const waitMs = options.rates.waitMs(subscriptionId);
@@ -214,7 +195,6 @@ async function send(
     if (waitMs > 0) await pause(waitMs, signal);
     // New events go first: behind a long replay they would wait for hours.
     if (rateLimit !== null && (await held.isPassed(subscriptionId))) {
-      if (performance.now() - startedAt > longestTurnMs) break;
       await pause(giveWayMs, signal);
       continue;
     }

@@ -283,6 +283,21 @@ describe("createHeldSender", () => {
     endAll();
   });
 
+  it("gives users turns, however many webhooks of one wait", async () => {
+    const user = await scene.work.addUser();
+    for (let count = 0; count < 3; count += 1)
+      await hold(await scene.work.addSubscription({ userId: user.id }));
+    const other = await hold(await scene.work.addSubscription());
+
+    start();
+    await untilStarted(1);
+    endAll();
+    await untilStarted(1);
+
+    expect(startedIds()).to.deep.equal([other]);
+    endAll();
+  });
+
   it("looks once in a turn when nothing is held", async () => {
     const looks: number[] = [];
     const real = store;
