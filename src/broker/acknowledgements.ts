@@ -1,15 +1,7 @@
 import type { Channel, ConsumeMessage } from "amqplib";
 
 /** Acknowledges the messages of one channel, several at once. */
-export interface Acknowledgements {
-  /** Notes a message that was handed out. */
-  open(message: ConsumeMessage): void;
-  /** Acknowledges a message soon. */
-  ack(message: ConsumeMessage): void;
-  requeue(message: ConsumeMessage): void;
-  /** Sends the waiting acknowledgements. */
-  flush(): void;
-}
+export type Acknowledgements = ReturnType<typeof createAcknowledgements>;
 
 /**
  * Time for which acknowledgements are gathered. A quorum queue writes each one to its log, and to
@@ -23,15 +15,13 @@ const gatherMs = 20;
  * @param most Most waiting acknowledgements; at this number, all are sent at once. The broker hands
  *   out at most `prefetch` messages that are not acknowledged.
  */
-export function createAcknowledgements(
-  channel: Pick<Channel, "ack" | "nack">,
-  most: number,
-): Acknowledgements {
+export function createAcknowledgements(channel: Pick<Channel, "ack" | "nack">, most: number) {
   /** Delivery tags of messages that are not settled, in their order. */
   const open = new Set<number>();
   let waiting: ConsumeMessage[] = [];
   let timer: NodeJS.Timeout | undefined;
 
+  /** Sends the waiting acknowledgements. */
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -47,14 +37,16 @@ export function createAcknowledgements(
   }
 
   return {
-    open: (message) => void open.add(tagOf(message)),
-    ack(message) {
+    /** Notes a message that was handed out. */
+    open: (message: ConsumeMessage): void => void open.add(tagOf(message)),
+    /** Acknowledges a message soon. */
+    ack(message: ConsumeMessage): void {
       open.delete(tagOf(message));
       waiting.push(message);
       if (waiting.length >= most) flush();
       else timer ??= setTimeout(flush, gatherMs);
     },
-    requeue(message) {
+    requeue(message: ConsumeMessage): void {
       open.delete(tagOf(message));
       send(() => channel.nack(message, false, true));
     },

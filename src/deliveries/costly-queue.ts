@@ -3,12 +3,7 @@ import type { IncomingMessage } from "../broker/broker.ts";
 import { createTurns } from "../kit/turns.ts";
 
 /** Queue of the messages of costly resources, which take turns. */
-export interface CostlyQueue {
-  /** Adds a message. Returns false when the queue is full. */
-  add(resource: string, message: IncomingMessage): boolean;
-  /** Requeues the waiting messages, and resolves when no batch is running. */
-  stop(): Promise<void>;
-}
+export type CostlyQueue = ReturnType<typeof createCostlyQueue>;
 
 /** Waiting messages of one resource. */
 interface Line {
@@ -60,7 +55,7 @@ export function createCostlyQueue({
   readonly maxBytes: number;
   readonly mostWaiting: number;
   readonly now: () => number;
-}): CostlyQueue {
+}) {
   const turns = createTurns<"all">(atOnce);
   const lines = new Map<string, Line>();
   let waiting = 0;
@@ -84,7 +79,8 @@ export function createCostlyQueue({
   }
 
   return {
-    add(resource, message) {
+    /** Adds a message. Returns false when the queue is full. */
+    add(resource: string, message: IncomingMessage): boolean {
       if (waiting >= mostWaiting) return false;
       waiting += 1;
       const line: Line = lines.get(resource) ?? { waiting: [], size: firstSize };
@@ -93,7 +89,8 @@ export function createCostlyQueue({
       line.ended ??= handleAll(resource, line);
       return true;
     },
-    async stop() {
+    /** Requeues the waiting messages, and resolves when no batch is running. */
+    async stop(): Promise<void> {
       for (const line of lines.values()) for (const message of line.waiting.splice(0)) message.requeue();
       for (const { ended } of lines.values()) await ended;
     },

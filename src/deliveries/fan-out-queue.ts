@@ -5,13 +5,7 @@ import { setBounded } from "../kit/bounded-map.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
 /** Queue of the messages that wait for the fan-out, except those of costly resources. */
-export interface FanOutQueue {
-  add(message: IncomingMessage): void;
-  /** Notes how many deliveries the events of a holder made. */
-  note(holder: string, deliveries: { readonly events: number; readonly deliveries: number }): void;
-  /** Requeues the waiting messages, and resolves when no batch is running. */
-  stop(): Promise<void>;
-}
+export type FanOutQueue = ReturnType<typeof createFanOutQueue>;
 
 /** Number of bytes in a message that cost as much time as one delivery. */
 const bytesOfDelivery = 4096;
@@ -33,7 +27,7 @@ export function createFanOutQueue({
   readonly handle: (messages: readonly IncomingMessage[]) => Promise<void>;
   readonly mostItems: number;
   readonly mostCost: number;
-}): FanOutQueue {
+}) {
   /** Expected deliveries per event, by holder. */
   const known = new Map<string, number>();
   const waiting = createFairQueue<IncomingMessage>(({ body }, { holder, isFirst }) => {
@@ -58,15 +52,20 @@ export function createFanOutQueue({
   }
 
   return {
-    add(message) {
+    add(message: IncomingMessage): void {
       if (isStopped) return message.requeue();
       waiting.add(holderOfMessage(message), message);
       start();
     },
-    note(holder, { events, deliveries }) {
+    /** Notes how many deliveries the events of a holder made. */
+    note(
+      holder: string,
+      { events, deliveries }: { readonly events: number; readonly deliveries: number },
+    ): void {
       setBounded(known, [holder, deliveries / events], mostKnown);
     },
-    async stop() {
+    /** Requeues the waiting messages, and resolves when no batch is running. */
+    async stop(): Promise<void> {
       isStopped = true;
       for (const message of waiting.empty()) message.requeue();
       await running;

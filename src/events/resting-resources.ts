@@ -1,22 +1,5 @@
 /** Resources that fail as a whole, with the time of their next try. */
-export interface RestingResources {
-  has(resource: string): boolean;
-  /** Returns the resources whose pause is over. */
-  due(): readonly string[];
-  /**
-   * Pauses a resource. Returns the pause in ms: it doubles with each failure. While the database is
-   * unavailable, which is no fault of the resource, it is one second.
-   */
-  rest(resource: string, options: { readonly isPassing: boolean }): number;
-  /**
-   * Returns the ids of the events that failed together before the pause, or alone during it. The
-   * value is true for events that failed alone, which the next probe omits. The caller may change
-   * the map.
-   */
-  tried(resource: string): Map<string, boolean>;
-  /** Ends the pause of a resource. Returns whether the resource was paused. */
-  wake(resource: string): boolean;
-}
+export type RestingResources = ReturnType<typeof createRestingResources>;
 
 interface Resting {
   readonly failures: number;
@@ -31,19 +14,31 @@ export function createRestingResources({
 }: {
   readonly longestPauseMs: number;
   readonly now: () => number;
-}): RestingResources {
+}) {
   const resting = new Map<string, Resting>();
+  /**
+   * Returns the ids of the events that failed together before the pause, or alone during it. The
+   * value is true for events that failed alone, which the next probe omits. The caller may change
+   * the map.
+   */
   const tried = (resource: string): Map<string, boolean> => resting.get(resource)?.tried ?? new Map();
   return {
-    has: (resource) => resting.has(resource),
-    due: () => [...resting].filter(([, { untilMs }]) => untilMs <= now()).map(([resource]) => resource),
-    rest(resource, { isPassing }) {
+    has: (resource: string): boolean => resting.has(resource),
+    /** Returns the resources whose pause is over. */
+    due: (): readonly string[] =>
+      [...resting].filter(([, { untilMs }]) => untilMs <= now()).map(([resource]) => resource),
+    /**
+     * Pauses a resource. Returns the pause in ms: it doubles with each failure. While the database
+     * is unavailable, which is no fault of the resource, it is one second.
+     */
+    rest(resource: string, { isPassing }: { readonly isPassing: boolean }): number {
       const failures = isPassing ? 0 : (resting.get(resource)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestPauseMs);
       resting.set(resource, { failures, untilMs: now() + pauseMs, tried: tried(resource) });
       return pauseMs;
     },
     tried,
-    wake: (resource) => resting.delete(resource),
+    /** Ends the pause of a resource. Returns whether the resource was paused. */
+    wake: (resource: string): boolean => resting.delete(resource),
   };
 }

@@ -1,9 +1,5 @@
 /** A budget over time, shared fairly among its holders. */
-export interface FairBudget {
-  /** Returns the amount that the holder may spend now; at most its burst, and 0 at least. */
-  left(holder: number): number;
-  spend(holder: number, amount: number): void;
-}
+export type FairBudget = ReturnType<typeof createFairBudget>;
 
 /** Limits of all holders together, and of each holder. */
 export interface FairBudgetOptions {
@@ -23,7 +19,7 @@ const payEveryMs = 50;
  * at `perSecond`, in equal parts. A holder with a small debt leaves the rest of its part to the
  * others. A single holder therefore gets the whole rate.
  */
-export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions): FairBudget {
+export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions) {
   /** Debts by holder; a holder without debt has no entry. */
   const owed = new Map<number, number>();
   let paidAtMs = now();
@@ -45,11 +41,12 @@ export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions): 
   }
 
   return {
-    left(holder) {
+    /** Returns the amount that the holder may spend now; at most its burst, and 0 at least. */
+    left(holder: number): number {
       pay();
       return Math.max(0, burst - (owed.get(holder) ?? 0));
     },
-    spend(holder, amount) {
+    spend(holder: number, amount: number): void {
       if (amount > 0) owed.set(holder, (owed.get(holder) ?? 0) + amount);
     },
   };
