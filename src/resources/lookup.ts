@@ -95,7 +95,8 @@ export interface Referring {
 
 /**
  * Returns the condition of the records that may be referenced. With rules of access for the target,
- * they are all within its base query.
+ * they are all within its base query. Throws for a base query with a part that only the Prisma
+ * client supports, because without it a reference would reveal hidden records.
  */
 export function referable(
   definition: Definition,
@@ -105,6 +106,10 @@ export function referable(
   const { reference } = definition.access;
   if (reference.kind === "everyone" || isAdminFor(definition, caller)) return always;
   const scope = conditionOf(definition, definitions, baseQueryOf(definition).where);
+  if (scope === undefined)
+    throw new Error(
+      `No record of ${definition.name} can be referenced: its baseQuery has a filter that only Prisma knows. Change the filter, or allow all references by access.reference: everyone`,
+    );
   return allOf([scope, access.of(definition, ["reference"], caller)]);
 }
 

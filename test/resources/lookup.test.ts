@@ -5,7 +5,7 @@ import type { Sql } from "../../src/db/sql.ts";
 import { createStatementNames, type TextSql } from "../../src/db/text-sql.ts";
 import { createInTransaction, type InTransaction, type Transaction } from "../../src/db/transaction.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
-import { codeOf } from "../../src/kit/errors.ts";
+import { codeOf, messageOf } from "../../src/kit/errors.ts";
 import type { Lookup } from "../../src/validation/validate.ts";
 import { definition, definitionsOf, field, ownersOnly } from "../support/definitions.ts";
 import { seed } from "./serving-api.ts";
@@ -98,6 +98,21 @@ describe("createLookup", () => {
     const found = [1, 2].map((value) => createLookup(given)(caller).exists({ ...asked, value }));
 
     expect(await Promise.all(found)).to.deep.equal([false, true]);
+  });
+
+  it("refuses references that a base query limits by a filter that only Prisma knows", async () => {
+    const rules = { access: { ...ownersOnly, reference: { kind: "owner" } } } as const;
+    const where = { reference: { equals: "a-2", mode: "insensitive" } };
+    const guarded = withVariant("orders", { ...rules, baseQuery: { where } });
+    const access = createAccessConditions(guarded);
+    const given = { own: variant("customers", {}), definitions: guarded, access, over: served.records };
+    const asked = { target: "orders", column: "id", value: 1, isReference: true };
+
+    const found = [caller, { ...caller, isAdmin: true }].map((one) => createLookup(given)(one).exists(asked));
+
+    const [refused, admitted] = await Promise.allSettled(found);
+    expect(messageOf((refused as PromiseRejectedResult).reason)).to.match(/^No record of orders can be/);
+    expect(admitted).to.deep.equal({ status: "fulfilled", value: true });
   });
 
   it("also finds the resource by its table", async () => {
