@@ -101,8 +101,10 @@ function checkIncluded(place: Place, relation: Relation | undefined, args: Prism
   for (const [key, value] of Object.entries(args)) {
     const inner = within(at(place, relation), key);
     if (!known.includes(key)) report(inner, `unknown key${hint(key, known)}`, "key");
-    else if (key === "take" || key === "skip") {
+    else if (key === "take") {
       if (!Number.isInteger(value)) report(inner, "expected a whole number");
+    } else if (key === "skip") {
+      if (!Number.isInteger(value) || Number(value) < 0) report(inner, "expected a whole number from 0 on");
     } else if (key === "orderBy") checkOrderBy(inner, value);
     else if (!isObject(value)) report(inner, "expected keys and values");
     else if (key === "include") checkInclude(inner, value);
@@ -146,13 +148,17 @@ const combinations = ["AND", "OR", "NOT"];
 const toOne = ["is", "isNot"];
 const toMany = ["some", "every", "none"];
 const comparisons = ["equals", "not", "in", "notIn", "lt", "lte", "gt", "gte"];
-const textComparisons = ["contains", "startsWith", "endsWith", "mode"];
+const textComparisons = ["contains", "startsWith", "endsWith"];
 const listComparisons = ["equals", "has", "hasEvery", "hasSome", "isEmpty"];
+const jsonTexts = ["string_contains", "string_starts_with", "string_ends_with"];
+const jsonValues = ["equals", "not", "array_contains", "array_starts_with", "array_ends_with"];
+const jsonComparisons = ["path", "mode", ...jsonTexts, ...jsonValues, "lt", "lte", "gt", "gte"];
 
 function checkWhere(place: Place, where: PrismaArgs): void {
   for (const [name, value] of Object.entries(where)) {
     const inner = within(place, name);
     if (combinations.includes(name)) {
+      if (name === "OR" && !Array.isArray(value)) report(inner, "expected a list of filters");
       for (const [index, item] of [value].flat().entries()) {
         const one = Array.isArray(value) ? within(inner, index) : inner;
         if (isObject(item)) checkWhere(one, item);
@@ -167,19 +173,22 @@ function checkWhere(place: Place, where: PrismaArgs): void {
 }
 
 function checkComparison(place: Place, field: Field, value: unknown): void {
-  // A Json field may be compared with any object, and Prisma has other operators for it.
   if (field.type === "Json") {
     if (place.hasUser) report(place, "a Json field cannot decide on access; expected another field", "key");
+    else if (!field.isList) checkJson(place, value);
     return;
   }
   if (!isObject(value))
     return checkOperand(place, field, value, { isList: field.isList, mayBeNull: !field.isList });
   const isText = field.type === "String" || field.type === "Enum";
-  const known = field.isList ? listComparisons : [...comparisons, ...(isText ? textComparisons : [])];
+  const known = field.isList
+    ? listComparisons
+    : [...comparisons, ...(isText ? [...textComparisons, "mode"] : [])];
   for (const [operator, operand] of Object.entries(value)) {
     const inner = within(place, operator);
     if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
     else if (operator === "not" && isObject(operand)) checkComparison(inner, field, operand);
+    else if (operator === "mode") checkMode(inner, operand);
     // These operators would compare with the text `$user.id` itself, which NOT makes true for every
     // user.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
@@ -193,6 +202,29 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
       const isList = field.isList ? operator !== "has" : ["in", "notIn"].includes(operator);
       checkOperand(inner, field, operand, { isList, mayBeNull: ["equals", "not", "has"].includes(operator) });
     }
+  }
+}
+
+function checkMode(place: Place, mode: unknown): void {
+  if (mode !== "default" && mode !== "insensitive") report(place, "expected default or insensitive");
+}
+
+/** Checks Prisma's filter on a Json field, which may be compared with any JSON. */
+function checkJson(place: Place, value: unknown): void {
+  if (!isObject(value) || Object.keys(value).join() === "path")
+    return report(place, "expected a comparison, such as { path: [plan], equals: pro }");
+  for (const [operator, operand] of Object.entries(value)) {
+    const inner = within(place, operator);
+    if (!jsonComparisons.includes(operator))
+      report(inner, `unknown comparison${hint(operator, jsonComparisons)}`, "key");
+    else if (operator === "mode") checkMode(inner, operand);
+    else if (operator === "path") {
+      if (!Array.isArray(operand) || operand.some((key) => typeof key !== "string"))
+        report(inner, "expected a list of texts");
+    } else if (jsonTexts.includes(operator)) {
+      const expected = expectedText(operand);
+      if (expected !== undefined) report(inner, `expected ${expected}`);
+    } else if (operand === null && !jsonValues.includes(operator)) report(inner, "expected a value");
   }
 }
 
