@@ -2,7 +2,7 @@ import { tablesSchema } from "../../db/names.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { delegateNameOf, isReservedModel } from "../read/check-names.ts";
 import { isReserved } from "../read/fields.ts";
-import type { Catalog, CatalogColumn, CatalogRelation, UniqueIndex } from "./catalog.ts";
+import type { Catalog, CatalogRelation, UniqueIndex } from "./catalog.ts";
 import { importColumns, type ImportedColumns } from "./column.ts";
 import {
   tableNameOf,
@@ -105,24 +105,21 @@ function createFinder(
   { relations, columns }: Catalog,
   indexes: ReadonlyMap<number, readonly UniqueIndex[]>,
 ): FindTable {
-  const byColumn = new Map(columns.map((column) => [`${column.relation} ${column.number}`, column]));
+  const byRelation = groupBy(columns, ({ relation }) => relation);
   const byName = groupBy(relations, ({ name }) => name);
   return (schema, name) => {
     // `public` is the only schema in the search path of the transaction.
     const table = byName.get(name)?.find((one) => one.schema === (schema ?? tablesSchema));
     if (table === undefined) return undefined;
-    const columnsOf = (index: UniqueIndex): readonly CatalogColumn[] =>
-      index.columns.flatMap((number) => byColumn.get(`${table.oid} ${number}`) ?? []);
-    const isKey = ({ columns: numbers }: UniqueIndex): boolean =>
-      numbers.every((number) => byColumn.get(`${table.oid} ${number}`)?.isNotNull === true);
+    const own = byRelation.get(table.oid) ?? [];
+    // A key does not apply to the rows of inheriting tables, and several rows may have NULL.
+    const keys = table.children.length > 0 ? [] : (indexes.get(table.oid) ?? []);
     return {
-      // A key does not apply to the rows of inheriting tables, and several rows may have NULL.
-      uniques:
-        table.children.length > 0
-          ? []
-          : (indexes.get(table.oid) ?? [])
-              .filter(isKey)
-              .map((index) => columnsOf(index).map(({ name: column }) => column)),
+      columns: own.map((column) => column.name),
+      uniques: keys
+        .map((index) => index.columns.map((number) => own.find((column) => column.number === number)))
+        .filter((parts) => parts.every((part) => part?.isNotNull === true))
+        .map((parts) => parts.flatMap((part) => part?.name ?? [])),
     };
   };
 }

@@ -9,6 +9,8 @@ import {
 
 /** A table beneath a view, reduced to the properties that decide on a key. */
 export interface BaseTable {
+  /** Names of all its columns. */
+  readonly columns: readonly string[];
   /**
    * Names of columns that together are unique and never null; those of the primary key come first.
    */
@@ -21,6 +23,8 @@ export type FindTable = (schema: string | undefined, name: string) => BaseTable 
 /** A table in FROM. */
 export interface Source {
   readonly alias: string;
+  /** Names of all its columns. */
+  readonly columns: readonly string[];
   /** Paths of the columns of each of its keys, the primary key first. */
   readonly uniques: readonly (readonly string[])[];
   /** Whether a row of the view may have no row of this table, because of an outer join. */
@@ -172,7 +176,7 @@ function readItem(text: string, isOptional: boolean, parts: Parts, findTable: Fi
   if (found === undefined) return false;
   const alias = nameOfIdentifier(given) ?? given;
   const uniques = found.uniques.map((columns) => columns.map((column) => [alias, column].join(separator)));
-  parts.sources.push({ alias, uniques, isOptional });
+  parts.sources.push({ alias, columns: found.columns, uniques, isOptional });
   return true;
 }
 
@@ -211,15 +215,17 @@ function readUsing(
   isOuter: boolean,
   parts: Parts,
 ): void {
-  for (const name of splitAt(withoutCasts(list), ",").map(nameOfIdentifier))
-    for (const one of left)
-      for (const other of right) {
-        const [from, to] = [one, other].map(({ alias }) => [alias, name].join(separator));
-        // The SQL does not show which of the earlier tables has the column. A wrong guess is part
-        // of no key.
-        parts.decisions.push({ from: from ?? "", to: to ?? "" });
-        if (!isOuter) parts.decisions.push({ from: to ?? "", to: from ?? "" });
+  for (const name of splitAt(withoutCasts(list), ",").map((one) => nameOfIdentifier(one) ?? "")) {
+    const pathsIn = (sources: readonly Source[]): readonly string[] =>
+      sources
+        .filter(({ columns }) => columns.includes(name))
+        .map(({ alias }) => [alias, name].join(separator));
+    for (const from of pathsIn(left))
+      for (const to of pathsIn(right)) {
+        parts.decisions.push({ from, to });
+        if (!isOuter) parts.decisions.push({ from: to, to: from });
       }
+  }
 }
 
 /** Returns the parts of a condition that are joined by AND only. */

@@ -135,13 +135,13 @@ describe("importedDefault", () => {
 
 describe("provedKeys", () => {
   const tables: Readonly<Record<string, BaseTable & { readonly schema: string }>> = {
-    orders: { schema: "public", uniques: [["id"], ["number"]] },
-    pairs: { schema: "public", uniques: [["a", "b"]] },
-    customers: { schema: "public", uniques: [["id"]] },
-    t: { schema: "Weird ü", uniques: [["Key no"]] },
-    "Order Lines": { schema: "sales", uniques: [["ID"]] },
-    readings: { schema: "public", uniques: [["ts"]] },
-    days: { schema: "public", uniques: [["day"]] },
+    orders: { schema: "public", columns: ["id", "number"], uniques: [["id"], ["number"]] },
+    pairs: { schema: "public", columns: ["a", "b"], uniques: [["a", "b"]] },
+    customers: { schema: "public", columns: ["id"], uniques: [["id"]] },
+    t: { schema: "Weird ü", columns: ["Key no"], uniques: [["Key no"]] },
+    "Order Lines": { schema: "sales", columns: ["ID"], uniques: [["ID"]] },
+    readings: { schema: "public", columns: ["ts"], uniques: [["ts"]] },
+    days: { schema: "public", columns: ["day"], uniques: [["day"]] },
   };
   const cases: readonly (readonly [view: string, ...keys: string[]])[] = [
     [" SELECT orders.id,\n    orders.note\n   FROM orders\n  WHERE orders.open;", "id"],
@@ -166,6 +166,15 @@ describe("provedKeys", () => {
     ],
     [
       " SELECT o.id,\n    c.name\n   FROM orders o\n     JOIN customers c USING (id)\n     JOIN customers d ON d.id = o.x AND d.open = 1;",
+      "id",
+    ],
+    [" SELECT d.day\n   FROM days d\n     CROSS JOIN orders o\n     JOIN customers c USING (id);"],
+    [
+      " SELECT d.day,\n    c.id\n   FROM days d\n     JOIN orders o ON o.day = d.kind\n     JOIN customers c USING (id)\n  GROUP BY d.day, c.id;",
+      "day+id",
+    ],
+    [
+      " SELECT c.id\n   FROM days d\n     JOIN orders o ON o.day = d.day\n     JOIN customers c USING (id);",
       "id",
     ],
     [" SELECT o.id\n   FROM orders o\n     JOIN customers c ON c.id = c.other;"],
