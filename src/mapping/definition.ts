@@ -41,8 +41,7 @@ export type FieldDefault =
   | { readonly kind: "now" | "autoincrement" | "uuid" | "database" };
 
 /** Actions on a record when the record that it references is deleted. */
-export const deleteActions = ["restrict", "cascade", "setNull", "noAction"] as const;
-export type DeleteAction = (typeof deleteActions)[number];
+export type DeleteAction = "restrict" | "cascade" | "setNull" | "noAction";
 
 /** A field's reference to the key or a unique field of a resource. */
 export interface Reference {

@@ -25,7 +25,7 @@ import { readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { findDuplicates } from "./duplicates.ts";
 import { partsOfTable, quoteName, shortTable } from "../db/names.ts";
-import { nextRecord } from "./next-record.ts";
+import { nextRecord } from "./next-made.ts";
 import { findOrphans } from "./orphans.ts";
 import { compareOwn } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";

@@ -5,7 +5,7 @@ import type { FieldType } from "../mapping/definition.ts";
 export type Comparable = string | number | bigint | boolean | Decimal;
 
 /** The comparison of values of a type in filters of webhooks. */
-export interface Comparison {
+interface Comparison {
   /** @param value Value of the JSON, or of the filter; not null. */
   readonly read: (value: unknown) => Comparable;
   /** Steps of reading a value, and further steps for each character of a text. */

@@ -1,6 +1,6 @@
 import { findPlace, type Shown } from "../mapping/shown.ts";
 import { byText, compare, comparisons, identity, type Comparable } from "./compared-values.ts";
-import type { JsonFilter, FilterTest } from "./json-filter.ts";
+import type { JsonFilter, FilterTest } from "./webhook-filter.ts";
 import { jsonbText } from "./jsonb-text.ts";
 import {
   memoized,

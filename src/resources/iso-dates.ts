@@ -1,6 +1,6 @@
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 import { isTimeText } from "../mapping/temporal.ts";
-import type { ReadDate } from "../validation/date.ts";
+import type { ReadDate } from "../validation/date-checks.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { CompiledRules } from "../validation/validate.ts";
 

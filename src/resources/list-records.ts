@@ -22,7 +22,7 @@ import type { StoreContext, StoreOptions } from "./record-database.ts";
 import type { ListQuery } from "./record-store.ts";
 import { refuseList } from "./refusals.ts";
 import type { RelatedList } from "./related-lists.ts";
-import type { View } from "./view.ts";
+import type { View } from "./record-view.ts";
 import { writePage } from "./write-page.ts";
 
 /** Reads a page by number. */

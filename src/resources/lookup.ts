@@ -9,7 +9,7 @@ import { allOf, always, isAlways, type Condition } from "../querying/condition.t
 import { conditionOf } from "../querying/prisma-where.ts";
 import { scalarParameter } from "../querying/values.ts";
 import { isAdminFor, type AccessConditions } from "./access.ts";
-import type { ReadDate } from "../validation/date.ts";
+import type { ReadDate } from "../validation/date-checks.ts";
 import { parseKey } from "./coerce.ts";
 import { isoDateOf } from "./iso-dates.ts";
 import { baseQueryOf } from "./query.ts";
@@ -96,7 +96,7 @@ export interface Referring {
 /**
  * Returns the condition of the records that may be referenced. With rules of access for the target,
  * they are all within its base query. Throws for a base query with a part that only the Prisma
- * client supports, because without it a reference would reveal hidden records.
+ * client supports. Without that part, a reference would reveal hidden records.
  */
 export function referable(
   definition: Definition,

@@ -6,7 +6,7 @@ import { AppError } from "../kit/errors.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { ListDatabase } from "./list-database.ts";
 import type { RecordStore } from "./record-store.ts";
-import type { Views } from "./view.ts";
+import type { Views } from "./record-view.ts";
 
 /** Database access of the stores. */
 export interface RecordDatabase {

@@ -9,7 +9,7 @@ import { readLinkedJson, readLinkedTo } from "../querying/read.ts";
 import { allOf } from "../querying/condition.ts";
 import type { AccessConditions } from "./access.ts";
 import { baseQueryOf } from "./query.ts";
-import { createViews, type Views } from "./view.ts";
+import { createViews, type Views } from "./record-view.ts";
 
 /** Limit of the related records that `include` shows of one record (docs/lists.md). */
 const mostRelated = 100;

@@ -14,7 +14,7 @@ import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./
 import { takingTurns, type RecordTurns } from "./store-turns.ts";
 import { databaseWithin, type RecordDatabase } from "./record-database.ts";
 import { createStore } from "./store.ts";
-import { createViews } from "./view.ts";
+import { createViews } from "./record-view.ts";
 
 export interface ResourceRoutesOptions extends Omit<
   RecordRoutesOptions,

@@ -26,7 +26,7 @@ import type {
   RecordWrite,
 } from "./record-store.ts";
 import { forbidden, leftOut, refuseDelete, refuseUnsupportedFields, refuseWrite } from "./refusals.ts";
-import { accessOf, type View } from "./view.ts";
+import { accessOf, type View } from "./record-view.ts";
 
 /**
  * Creates the store of a resource's records. Each operation is one statement without Prisma's

@@ -5,7 +5,7 @@ import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
 import { messageFor } from "../validation/messages.ts";
 import { isEmpty, toDecimal } from "../validation/values.ts";
-import type { JsonFilterFaults } from "../querying/json-filter.ts";
+import type { JsonFilterFaults } from "../querying/webhook-filter.ts";
 import type { FilterUse } from "./filters.ts";
 import { readHeaders } from "./own-headers.ts";
 import { subscriptionShape } from "./own-subscriptions.ts";

@@ -3,7 +3,7 @@ import { messageOf } from "../kit/errors.ts";
 import type { FairBudget } from "./fair-budget.ts";
 import { compileFilter } from "../querying/evaluate-filter.ts";
 import { outOfSteps, spend, type FilterEvaluation } from "../querying/judged-record.ts";
-import { readJsonFilter, type JsonFilterFaults } from "../querying/json-filter.ts";
+import { readJsonFilter, type JsonFilterFaults } from "../querying/webhook-filter.ts";
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
 import { baseQueryOf } from "../resources/query.ts";
 import {

@@ -7,14 +7,19 @@ import type {
   Exclusion,
   FieldRules,
   LookupRule,
+  MakeCheck,
   Modifier,
   SizeKind,
   Subject,
   TestName,
 } from "./check.ts";
-import { checks } from "./checks.ts";
-import { readerOfFormats, type ReadDate } from "./date.ts";
-import { exclusions } from "./presence.ts";
+import { choiceChecks } from "./choice.ts";
+import { dateChecks, readerOfFormats, type ReadDate } from "./date-checks.ts";
+import { formatChecks } from "./format.ts";
+import { exclusions, presenceChecks } from "./presence.ts";
+import { sizeChecks } from "./size.ts";
+import { textChecks } from "./text.ts";
+import { typeChecks } from "./types.ts";
 
 /** A rule that the body alone decides. */
 export interface Test {
@@ -53,6 +58,17 @@ export interface KeyNode {
   /** With `array` or `list`, only children with rules are returned. */
   isArray: boolean;
 }
+
+/** The check of every rule that needs no database. */
+const checks: Readonly<Record<Exclude<TestName, LookupRule>, MakeCheck>> = {
+  ...presenceChecks,
+  ...typeChecks,
+  ...sizeChecks,
+  ...formatChecks,
+  ...textChecks,
+  ...choiceChecks,
+  ...dateChecks,
+};
 
 const exclusionNames: ReadonlySet<string> = new Set(Object.keys(exclusions));
 const modifierNames: ReadonlySet<string> = new Set(["bail", "nullable", "sometimes", ...exclusionNames]);

@@ -1,6 +1,6 @@
 import { getOrSet } from "../kit/group-by.ts";
 import { isContainer } from "./body-paths.ts";
-import type { ReadDate } from "./date.ts";
+import type { ReadDate } from "./date-checks.ts";
 import type { LookupTest } from "./compile.ts";
 
 /** The question whether a record of `target` has `value` in `column`. */

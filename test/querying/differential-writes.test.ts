@@ -11,7 +11,7 @@ import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createPrismaStore } from "../../src/resources/prisma-store.ts";
 import type { Found, RecordStore } from "../../src/resources/record-store.ts";
 import { createStore } from "../../src/resources/store.ts";
-import { createViews } from "../../src/resources/view.ts";
+import { createViews } from "../../src/resources/record-view.ts";
 import { recordDatabaseOf } from "../resources/serving.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";

@@ -9,7 +9,7 @@ import { always } from "../../src/querying/condition.ts";
 import { createPrismaStore } from "../../src/resources/prisma-store.ts";
 import type { RecordStore } from "../../src/resources/record-store.ts";
 import { createStore } from "../../src/resources/store.ts";
-import { createViews } from "../../src/resources/view.ts";
+import { createViews } from "../../src/resources/record-view.ts";
 import { recordDatabaseOf } from "../resources/serving.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createRandom, pick, type Random } from "../support/random.ts";

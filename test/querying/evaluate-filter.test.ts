@@ -7,7 +7,7 @@ import type { Condition } from "../../src/querying/condition.ts";
 import { compileFilter } from "../../src/querying/evaluate-filter.ts";
 import { filterCondition } from "../../src/querying/filter-condition.ts";
 import { createJudgedRecord } from "../../src/querying/judged-record.ts";
-import { readJsonFilter, type JsonFilter } from "../../src/querying/json-filter.ts";
+import { readJsonFilter, type JsonFilter } from "../../src/querying/webhook-filter.ts";
 import { operatorsOf } from "../../src/querying/operators.ts";
 import { createTransform } from "../../src/querying/transform.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";

@@ -4,7 +4,7 @@ import { createTextSql, type TextSql } from "../../src/db/text-sql.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import { always } from "../../src/querying/condition.ts";
 import { readRecords } from "../../src/querying/read.ts";
-import { createViews } from "../../src/resources/view.ts";
+import { createViews } from "../../src/resources/record-view.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, field, keyField } from "../support/definitions.ts";
 import { createRandom } from "../support/random.ts";

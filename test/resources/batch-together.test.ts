@@ -10,7 +10,7 @@ import { databaseWithin } from "../../src/resources/record-database.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import { createRecordOperations } from "../../src/resources/record-operations.ts";
 import { createStore } from "../../src/resources/store.ts";
-import { createViews } from "../../src/resources/view.ts";
+import { createViews } from "../../src/resources/record-view.ts";
 import { createRandom, pick, upTo, type Random } from "../support/random.ts";
 import { ownersOnly } from "../support/definitions.ts";
 import { servedOfSuite, withVariant } from "./serving.ts";

@@ -6,7 +6,7 @@ import { listQuery } from "../../src/resources/query.ts";
 import { createPrismaStore } from "../../src/resources/prisma-store.ts";
 import type { Found, ListQuery, RecordStore } from "../../src/resources/record-store.ts";
 import { createStore } from "../../src/resources/store.ts";
-import { createViews } from "../../src/resources/view.ts";
+import { createViews } from "../../src/resources/record-view.ts";
 import { definitions, servedOfSuite, variant, type ServedDatabase } from "./serving.ts";
 
 const unasked = {
