@@ -38,8 +38,15 @@ const values: readonly Case[] = [
     "11:58: baseQuery.where.c.path: expected a list of texts",
     '11:63: baseQuery.where.c.equal: unknown comparison; did you mean "equals"?',
     "11:90: baseQuery.where.c.string_contains: expected a text",
-    "11:97: baseQuery.where.c.gt: expected a value",
+    "11:97: baseQuery.where.c.gt: expected a number or a text",
     "11:109: baseQuery.where.c.mode: expected default or insensitive",
+  ],
+  [
+    "comparisons of Json fields that neither Prisma nor PostgreSQL can make",
+    "  a: { type: Json }\n  b: { type: Json, list: true }\n  c: { type: Json, list: true }\nbaseQuery: { where: { a: { string_contains: x, mode: insensitive }, b: [], c: { in: [1] } } }",
+    "11:45: baseQuery.where.a.string_contains: expected `path` beside it, which `mode: insensitive` needs",
+    "11:72: baseQuery.where.b: expected a comparison, such as { has: pro }",
+    "11:81: baseQuery.where.c.in: unknown comparison; expected one of equals, has, hasEvery, hasSome, isEmpty",
   ],
   [
     "a value that no field of the related record can be",

@@ -152,7 +152,8 @@ const textComparisons = ["contains", "startsWith", "endsWith"];
 const listComparisons = ["equals", "has", "hasEvery", "hasSome", "isEmpty"];
 const jsonTexts = ["string_contains", "string_starts_with", "string_ends_with"];
 const jsonValues = ["equals", "not", "array_contains", "array_starts_with", "array_ends_with"];
-const jsonComparisons = ["path", "mode", ...jsonTexts, ...jsonValues, "lt", "lte", "gt", "gte"];
+const jsonOrders = ["lt", "lte", "gt", "gte"];
+const jsonComparisons = ["path", "mode", ...jsonTexts, ...jsonValues, ...jsonOrders];
 
 function checkWhere(place: Place, where: PrismaArgs): void {
   for (const [name, value] of Object.entries(where)) {
@@ -175,7 +176,7 @@ function checkWhere(place: Place, where: PrismaArgs): void {
 function checkComparison(place: Place, field: Field, value: unknown): void {
   if (field.type === "Json") {
     if (place.hasUser) report(place, "a Json field cannot decide on access; expected another field", "key");
-    else if (!field.isList) checkJson(place, value);
+    else checkJson(place, field, value);
     return;
   }
   if (!isObject(value))
@@ -210,21 +211,27 @@ function checkMode(place: Place, mode: unknown): void {
 }
 
 /** Checks Prisma's filter on a Json field, which may be compared with any JSON. */
-function checkJson(place: Place, value: unknown): void {
-  if (!isObject(value) || Object.keys(value).join() === "path")
-    return report(place, "expected a comparison, such as { path: [plan], equals: pro }");
+function checkJson(place: Place, { isList }: Field, value: unknown): void {
+  const example = isList ? "{ has: pro }" : "{ path: [plan], equals: pro }";
+  const known = isList ? listComparisons : jsonComparisons;
+  const words = isObject(value) ? Object.keys(value) : [];
+  if (!isObject(value) || words.join() === "path" || (isList && words.length === 0))
+    return report(place, `expected a comparison, such as ${example}`);
   for (const [operator, operand] of Object.entries(value)) {
     const inner = within(place, operator);
-    if (!jsonComparisons.includes(operator))
-      report(inner, `unknown comparison${hint(operator, jsonComparisons)}`, "key");
+    const isText = jsonTexts.includes(operator);
+    if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
     else if (operator === "mode") checkMode(inner, operand);
     else if (operator === "path") {
       if (!Array.isArray(operand) || operand.some((key) => typeof key !== "string"))
         report(inner, "expected a list of texts");
-    } else if (jsonTexts.includes(operator)) {
+    } else if (isText && value["mode"] === "insensitive" && !("path" in value))
+      report(inner, "expected `path` beside it, which `mode: insensitive` needs");
+    else if (isText) {
       const expected = expectedText(operand);
       if (expected !== undefined) report(inner, `expected ${expected}`);
-    } else if (operand === null && !jsonValues.includes(operator)) report(inner, "expected a value");
+    } else if (jsonOrders.includes(operator) && typeof operand !== "number" && typeof operand !== "string")
+      report(inner, "expected a number or a text");
   }
 }
 
