@@ -106,7 +106,7 @@ export function Pager({
   const url = useUrlState();
   const turn = (cursor: string | null, button: Element): void => {
     if (cursor === null) return;
-    url.change({ cursor }, true);
+    url.change({ cursor }, "page");
     goToListHead(button);
   };
   const asked = url.search.get("per_page") ?? "25";

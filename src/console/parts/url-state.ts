@@ -6,9 +6,9 @@ export interface UrlState {
   readonly search: URLSearchParams;
   /**
    * Sets parameters; null removes one. Unless only the page changes, the list begins at its first
-   * page.
+   * page. Back undoes a whole text, not each pause in its typing.
    */
-  readonly change: (changes: Readonly<Record<string, string | null>>, isPage?: boolean) => void;
+  readonly change: (changes: Readonly<Record<string, string | null>>, kind?: "page" | "typing") => void;
   /** Names of the parameters that narrow the list. */
   readonly filters: readonly string[];
   /** Removes parameters. */
@@ -29,15 +29,16 @@ export function useUrlState(): UrlState {
   const path = `~${usePathname()}`;
   const [, navigate] = useLocation();
   const search = new URLSearchParams(text);
-  const change: UrlState["change"] = (changes, isPage = false) => {
+  const change: UrlState["change"] = (changes, kind) => {
     // Uses the current URL, because a delayed search would otherwise undo later choices.
     const next = new URLSearchParams(location.search);
+    const replace = kind === "typing" && Object.keys(changes).some((name) => next.has(name));
     for (const [name, value] of Object.entries(changes))
       if (value === null) next.delete(name);
       else next.set(name, value);
-    if (!isPage) next.delete("cursor");
+    if (kind !== "page") next.delete("cursor");
     const query = readable(next);
-    navigate(query === "" ? path : `${path}?${query}`);
+    navigate(query === "" ? path : `${path}?${query}`, { replace });
   };
   return {
     search,

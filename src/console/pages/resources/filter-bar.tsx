@@ -137,10 +137,10 @@ export function ColumnsButton({
             options={paths.map((value) => ({ value }))}
             chosen={shown}
             onChange={(next) => {
-              if (next.length > 0) url.change({ columns: next.join(",") }, true);
+              if (next.length > 0) url.change({ columns: next.join(",") }, "page");
             }}
           />
-          <Button kind="quiet" onPress={() => url.change({ columns: null }, true)}>
+          <Button kind="quiet" onPress={() => url.change({ columns: null }, "page")}>
             Reset columns
           </Button>
         </>

@@ -42,7 +42,7 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
             <SearchBox
               label={`Search ${shape.name}`}
               value={url.search.get("search") ?? ""}
-              onSearch={(text) => url.change({ search: text === "" ? null : text })}
+              onSearch={(text) => url.change({ search: text === "" ? null : text }, "typing")}
             />
           )}
           {shape.filters.length > 0 && <FilterButton filters={shape.filters} />}
