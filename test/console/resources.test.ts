@@ -131,6 +131,21 @@ describe("the resources of the console", function () {
     }
   });
 
+  it("have the focus at the opened row again after Back", async () => {
+    for (let count = 0; count < 3; count += 1) await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources/orders?sort=id");
+    const { page } = shown;
+    const row = page.locator("tbody tr").nth(1).getByRole("link");
+    const id = await row.innerText();
+    await row.press("Enter");
+    await page.getByRole("heading", { level: 1, name: /^A-/ }).waitFor();
+    await page.locator("main:focus").waitFor();
+    await page.goBack();
+
+    await page.locator("a.row-link:focus", { hasText: id }).waitFor();
+    await expectSound(shown);
+  });
+
   it("show the number of a page, also for a size in the URL", async () => {
     for (let count = 0; count < 3; count += 1) await createOrder(ada);
     for (const [asked, size] of [

@@ -1,6 +1,8 @@
 import { Suspense, useCallback, useEffect, useRef, type JSX } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
+import { usePathname } from "wouter/use-browser-location";
 import { Icon } from "../parts/icon.tsx";
+import { cameBack } from "../parts/leaving.ts";
 import { NoPage } from "../parts/no-page.tsx";
 import { Loading } from "../parts/state.tsx";
 import { Toasts } from "../parts/toast.tsx";
@@ -33,14 +35,20 @@ export function Shell(): JSX.Element {
 function Frame(): JSX.Element {
   const main = useRef<HTMLElement>(null);
   const [path] = useLocation();
-  const last = useRef(path);
+  // Links have the raw path.
+  const rawPath = usePathname();
+  const last = useRef(rawPath);
   useEffect(() => {
-    if (last.current === path) return;
-    last.current = path;
-    // Moves the focus to the start of the new page.
-    main.current?.focus({ preventScroll: true });
-    window.scrollTo(0, 0);
-  }, [path]);
+    const from = last.current;
+    if (from === rawPath) return;
+    last.current = rawPath;
+    // Moves the focus to the start of the new page, or after Back to the link that was followed.
+    const links = cameBack() ? [...(main.current?.querySelectorAll("a") ?? [])] : [];
+    const followed = links.find(({ pathname }) => pathname === from);
+    if (followed !== undefined) followed.focus();
+    else main.current?.focus({ preventScroll: true });
+    if (!cameBack()) window.scrollTo(0, 0);
+  }, [rawPath]);
   return (
     <div className="shell">
       <a

@@ -9,6 +9,12 @@ interface Guard {
 const guards = new Set<Guard>();
 /** The address of the shown page. Back changes the browser's address before its event arrives. */
 let here = "";
+let isBack = false;
+
+/** Returns whether Back or Forward led to the page. The browser then restores its scroll position. */
+export function cameBack(): boolean {
+  return isBack;
+}
 
 /** Asks a question before the page is left: by a link, by Back, by closing it. */
 export function useLeaveQuestion(question: string | null): void {
@@ -69,6 +75,7 @@ export function mayLeave(): boolean {
  */
 export const askAroundNavigation: AroundNavHandler = (navigate, to, options) => {
   if (!isSamePage(to) && !mayLeave()) return;
+  isBack = false;
   navigate(to, options);
   here = location.href;
 };
@@ -88,6 +95,7 @@ function askAtUnload(event: BeforeUnloadEvent): void {
 function askAtPop(event: PopStateEvent): void {
   if (guards.size === 0 || isSamePage(here) || mayLeave()) {
     here = location.href;
+    isBack = true;
     return;
   }
   event.stopImmediatePropagation();
