@@ -146,6 +146,27 @@ describe("the resources of the console", function () {
     await expectSound(shown);
   });
 
+  it("are filtered by a time in the time zone of the browser", async () => {
+    await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources/orders");
+    const { page } = shown;
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Emulation.setTimezoneOverride", { timezoneId: "America/New_York" });
+    await page.reload();
+    await page.getByText("1 record").waitFor();
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
+    await page.getByLabel("Field").selectOption("created_at");
+    await page.getByLabel("Condition").selectOption("gte");
+    await page.getByLabel("Value").fill("2026-01-01T22:30");
+    await page.getByRole("button", { name: "Add the filter" }).click();
+    await page.getByRole("button", { name: /^Remove the filter created_at ≥ Jan 1, 2026, 10:30/ }).waitFor();
+
+    const { searchParams } = new URL(page.url());
+    expect(searchParams.get("filter[created_at][gte]")).to.equal("2026-01-02T03:30:00.000Z");
+    await page.getByText("1 record").waitFor();
+    await expectSound(shown);
+  });
+
   it("show the number of a page, also for a size in the URL", async () => {
     for (let count = 0; count < 3; count += 1) await createOrder(ada);
     for (const [asked, size] of [

@@ -46,6 +46,12 @@ export function Time({
   );
 }
 
+/** Returns a moment as people write it; any other text unchanged. */
+export function exactText(text: string): string {
+  const time = new Date(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) ? text : Number.NaN);
+  return Number.isNaN(time.getTime()) ? text : exact.format(time);
+}
+
 /** Returns the seconds from a time to a later one; 0 without the first. */
 export function secondsBetween(from: string | null, to: string): number {
   return from === null ? 0 : Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);

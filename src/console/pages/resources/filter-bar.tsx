@@ -1,8 +1,11 @@
 import { useState, type JSX } from "react";
+import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { ChecksField, optionsOf, SelectField, TextField } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
+import { fromLocalTime } from "../../parts/local-time.ts";
 import { PopoverButton } from "../../parts/popover.tsx";
+import { exactText } from "../../parts/time.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 import { conditionsOf, oneValue, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
 import type { FilterShape } from "./shape.ts";
@@ -18,7 +21,7 @@ export function Conditions(): JSX.Element | null {
         const text =
           operator === "null"
             ? `${path} ${value === "true" ? "is empty" : "is not empty"}`
-            : `${path} ${operatorTitle(operator)} ${value}`;
+            : `${path} ${operatorTitle(operator)} ${exactText(value)}`;
         return (
           <li key={`${parameter}=${value}`} className="condition">
             <span className="break">{text}</span>
@@ -60,14 +63,18 @@ function FilterForm({
   const operator = operators.includes(asked) ? asked : (operators[0] ?? "eq");
   const [value, setValue] = useState("");
   const choices = operator === "null" ? ["true", "false"] : takesOne(operator) ? (filter?.choices ?? []) : [];
+  const type =
+    takesOne(operator) || /^[lg]te?$/.test(operator) ? inputTypes[filter?.format ?? ""] : undefined;
   const chosen = choices.length > 0 && !choices.includes(value) ? (choices[0] ?? "") : value;
   return (
     <form
       className="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        const isOne = choices.length > 0 || !takesSeveral(operator);
-        url.change({ [parameterOf(path, operator)]: isOne ? oneValue(chosen) : chosen });
+        if (goToBadInput(event.currentTarget)) return;
+        const isOne = choices.length > 0 || type !== undefined || !takesSeveral(operator);
+        const given = type === "datetime-local" ? fromLocalTime(chosen) : chosen;
+        url.change({ [parameterOf(path, operator)]: isOne ? oneValue(given) : given });
         onDone();
       }}
     >
@@ -76,7 +83,10 @@ function FilterForm({
         isRequired
         autoFocus
         value={path}
-        onChange={setPath}
+        onChange={(next) => {
+          setPath(next);
+          setValue("");
+        }}
         options={optionsOf(filters.map((one) => one.path))}
       />
       <SelectField
@@ -98,9 +108,14 @@ function FilterForm({
         <TextField
           label="Value"
           isRequired
+          type={type}
           value={value}
           onChange={setValue}
-          hint={takesSeveral(operator) ? "Several values with commas between them" : undefined}
+          hint={
+            type === undefined && takesSeveral(operator)
+              ? "Several values with commas between them"
+              : undefined
+          }
         />
       )}
       <Button type="submit" kind="primary">
@@ -109,6 +124,9 @@ function FilterForm({
     </form>
   );
 }
+
+/** Controls for a single value of a format. */
+const inputTypes: Readonly<Record<string, string>> = { "date-time": "datetime-local", date: "date" };
 
 function takesOne(operator: string): boolean {
   return operator === "eq" || operator === "ne";

@@ -24,6 +24,8 @@ export interface FilterShape {
   /** Values of an enum or a boolean; empty for other types. */
   readonly choices: readonly string[];
   readonly isNumeric: boolean;
+  /** Format of one value, such as `date-time`; undefined without one. */
+  readonly format: string | undefined;
 }
 
 /** The abilities and the fields of a resource, from the OpenAPI document. */
@@ -122,6 +124,7 @@ function filterOf(path: string, { properties = {} }: Schema): FilterShape {
   return {
     path,
     isNumeric: one?.type === "integer" || one?.type === "number",
+    format: one?.format,
     operators: Object.keys(properties),
     // The document has the values in the form of a query string.
     choices: isBoolean ? ["true", "false"] : (one?.enum ?? []).map((value) => shownOf(String(value))),
