@@ -132,6 +132,16 @@ describe("unusual records in the console", function () {
     await isNamed("Green (r1)");
   });
 
+  it("have the days of the browser's time zone in their list", async () => {
+    const late = { title: "Late", starts: "2026-01-02T03:30:00Z" };
+    const { body } = await ada.request("POST", "/resources/days", late);
+    const { page } = await scene.open(ada.token, "/");
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Emulation.setTimezoneOverride", { timezoneId: "America/New_York" });
+    await page.goto(new URL(`/console/resources/days?filter[id]=${body.id}`, page.url()).href);
+    await page.getByRole("cell", { name: "2026-01-01" }).waitFor();
+  });
+
   it("show dates without a control as texts, and send them only when they were edited", async () => {
     const { body } = await ada.request("POST", "/resources/days", { title: "Ever" });
     const path = `/resources/days/${body.id}`;

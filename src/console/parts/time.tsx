@@ -1,4 +1,5 @@
 import type { JSX } from "react";
+import { toLocalTime } from "./local-time.ts";
 import { createStore } from "./store.ts";
 
 const tickMilliseconds = 10_000;
@@ -21,7 +22,7 @@ function relativeTo(from: number, time: Date): string {
   const seconds = (time.getTime() - from) / 1_000;
   // A time after the last tick only seems to be in the future.
   if (seconds >= 0 && seconds * 1_000 <= tickMilliseconds) return "now";
-  if (Math.abs(seconds) > 30 * 86_400) return time.toISOString().slice(0, 10);
+  if (Math.abs(seconds) > 30 * 86_400) return toLocalTime(time.toISOString())?.replace(/T.*/, "") ?? "";
   const [unit, length] = steps.find(([, step]) => Math.abs(seconds) >= step) ?? ["second", 1];
   return ago.format(Math.trunc(seconds / length), unit);
 }
