@@ -72,6 +72,20 @@ describe("the deliveries of the console", function () {
     await expectSoundAtAnyWidth(shown);
   });
 
+  it("are read again while their list is open", async () => {
+    scene.receiver.answer = { status: 503, body: "later" };
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
+    await createOrder(ada);
+    const { id } = await deliveryOf(ada, webhook.id, "retrying");
+    const shown = await scene.open(ada.token, "/deliveries");
+    await shown.page.getByRole("cell", { name: "retrying" }).waitFor();
+    scene.receiver.answer = { status: 200, body: "thanks" };
+    await ada.request("POST", `/webhook-deliveries/${id}/retry`);
+
+    await shown.page.getByRole("cell", { name: "delivered" }).waitFor();
+    await expectSound(shown);
+  });
+
   it("come page by page", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
     const { id } = await createOrder(ada);

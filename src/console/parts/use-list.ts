@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { every } from "../api/every.ts";
 import type { CursorPage } from "../api/types.ts";
 import { useUrlState } from "./url-state.ts";
 
@@ -7,12 +8,17 @@ import { useUrlState } from "./url-state.ts";
  * arrive.
  *
  * @param path Path below the API's prefix, such as `/webhook-deliveries`.
+ * @param refetchMilliseconds Interval of refetches of rows that change by themselves.
  */
-export function useList<T>(path: string): UseQueryResult<CursorPage<T>> {
+export function useList<T>(
+  path: string,
+  refetchMilliseconds: number | false = false,
+): UseQueryResult<CursorPage<T>> {
   const { search } = useUrlState();
   return useQuery<CursorPage<T>>({
     queryKey: [path, `?${listQuery(search)}`],
     placeholderData: keepPreviousData,
+    refetchInterval: every(refetchMilliseconds),
   });
 }
 

@@ -43,7 +43,7 @@ function Outlook({ delivery }: { readonly delivery: Delivery }): JSX.Element {
   if (status === "retrying" && next !== null)
     return (
       <span title={error ?? undefined}>
-        again <Time value={next} />
+        due <Time value={next} />
         {error !== null && <span className="muted">: {error}</span>}
       </span>
     );

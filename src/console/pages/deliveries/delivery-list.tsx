@@ -15,7 +15,7 @@ const rareFilters = ["webhook_id", "record_id", "event_id", "url", "created_afte
 
 /** Lists deliveries, the newest first. */
 export function DeliveryListPage(): JSX.Element {
-  const query = useList<Delivery>("/webhook-deliveries");
+  const query = useList<Delivery>("/webhook-deliveries", 10_000);
   return (
     <Page title="Deliveries">
       <Card isFlush>

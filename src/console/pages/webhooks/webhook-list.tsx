@@ -47,7 +47,7 @@ const userColumn: Column<Webhook> = {
 /** Lists webhooks with their health at a glance. */
 export function WebhookListPage(): JSX.Element {
   const { isAdmin, has } = useRights();
-  const query = useList<Webhook>("/webhooks");
+  const query = useList<Webhook>("/webhooks", 10_000);
   const isOfAll = useUrlState().search.has("user_id");
   const create = has("webhooks") && (
     <LinkButton href="/webhooks/new" kind="primary" icon="plus">
