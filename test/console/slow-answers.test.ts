@@ -306,6 +306,17 @@ describe("the console while an answer is slow", function () {
     expect(new Set(limits)).to.deep.equal(new Set([90_000]));
   });
 
+  it("says how a list may be answered that the service gives up", async () => {
+    const shown = await scene.open(ada.token, "/resources");
+    const { page } = shown;
+    await page.route("**/resources/orders?*", (route) =>
+      route.fulfill({ status: 503, json: { message: "Server Error", code: "server.unavailable" } }),
+    );
+    await page.getByRole("link", { name: "orders" }).click();
+    await page.getByText("The service cannot answer at the moment").waitFor();
+    await page.getByText(/ask for less: fewer rows, another filter/).waitFor();
+  });
+
   it("requests a list again whose answer broke off", async () => {
     await createOrder(ada);
     const shown = await scene.open(ada.token, "/resources");

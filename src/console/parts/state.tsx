@@ -88,6 +88,12 @@ function describe(error: unknown): { readonly title: string; readonly text: stri
   if (!(error instanceof ApiError))
     return { title: "The console had a fault", text: error instanceof Error ? error.message : String(error) };
   const text = error.message;
+  // The service's own 503: among others, a list that has exceeded its time limit.
+  if (isAway(error) && error.code !== "")
+    return {
+      title: "The service cannot answer at the moment",
+      text: "It is asked again every 3 seconds. If only this page has no answer, ask for less: fewer rows, another filter.",
+    };
   if (isAway(error))
     return {
       title: "The service does not answer",
