@@ -15,6 +15,13 @@ describe("the overview of the console", function () {
     await expectSoundAtAnyWidth(shown);
   });
 
+  it("offers no first step that the token may not take", async () => {
+    const { token } = await scene.service.api.tokens.issue({ userId: ada.id, name: "r", scopes: ["read"] });
+    const { page } = await scene.open(token, "/");
+    await page.getByText("Nothing has happened yet this week").waitFor();
+    expect(await page.getByRole("link", { name: /Create a record|Add a webhook/ }).count()).to.equal(0);
+  });
+
   it("offers the section for admins only to them", async () => {
     const shown = await scene.open(ada.token, "/");
     await shown.page.getByText("Nothing has happened yet this week").waitFor();

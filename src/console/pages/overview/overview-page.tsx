@@ -38,6 +38,8 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
   const { changes, deliveries } = stats.rates.week;
   const isUnused = [...changes, ...deliveries].every((count) => count === 0);
   const faults = faultsOf(stats);
+  const may = (kind: string): boolean =>
+    stats.caller.scopes.some((scope) => scope === "*" || scope.endsWith(kind));
   if (faults.length > 0)
     return (
       <Note tone="warn" role="status">
@@ -55,12 +57,16 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
           title="Nothing has happened yet this week"
           action={
             <div className="row">
-              <LinkButton kind="primary" icon="resources" href="/resources">
-                Create a record
-              </LinkButton>
-              <LinkButton icon="webhooks" href="/webhooks/new">
-                Add a webhook
-              </LinkButton>
+              {may("write") && (
+                <LinkButton kind="primary" icon="resources" href="/resources">
+                  Create a record
+                </LinkButton>
+              )}
+              {may("webhooks") && (
+                <LinkButton icon="webhooks" href="/webhooks/new">
+                  Add a webhook
+                </LinkButton>
+              )}
             </div>
           }
         >
