@@ -199,6 +199,24 @@ describe("a record in the console", function () {
     expect((await ada.request("GET", path)).body).to.include({ amount: "5.00", status: "paid" });
   });
 
+  it("leads to the records that it references, and has exact times", async () => {
+    const order = await createOrder(ada);
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    const year = new Date().getFullYear();
+    await page
+      .locator(".record-facts time", { hasText: String(year) })
+      .first()
+      .waitFor();
+    await page
+      .locator(".record-facts")
+      .getByRole("link", { name: String(order.customer.id) })
+      .click();
+    await page.getByRole("heading", { level: 1, name: "Grace Hopper" }).waitFor();
+    expect(page.url()).to.match(new RegExp(`/resources/customers/${order.customer.id}$`));
+    await expectSound(shown);
+  });
+
   it("describes a delete before it happens", async () => {
     await subscribeOrders(ada, `${scene.receiver.url}/hook`, { events: ["on_delete"] });
     const order = await createOrder(ada);

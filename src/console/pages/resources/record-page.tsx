@@ -1,9 +1,10 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
+import { Link } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
 import { queryClient, refresh } from "../../api/query-client.ts";
-import type { JsonRecord } from "../../api/types.ts";
+import type { Json, JsonRecord } from "../../api/types.ts";
 import { writeVersion } from "../../api/write-version.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -17,7 +18,7 @@ import { DeleteDialog } from "./delete-dialog.tsx";
 import { useDraft } from "./draft.ts";
 import { withRequired } from "./form-body.ts";
 import { RecordForm } from "./record-form.tsx";
-import { valueAt } from "./form-fields.ts";
+import { valueAt, type FormField } from "./form-fields.ts";
 import { ShownValue } from "./shown-value.tsx";
 import { labelOf, recordPath } from "./record-key.ts";
 import { RecordStory } from "./record-story.tsx";
@@ -61,7 +62,10 @@ export function RecordPage({
           <QueryView query={query} lines={8}>
             {(answer) =>
               shape.update === null || !mayWrite ? (
-                <RecordFacts record={answer.data} />
+                <div className="stack">
+                  <RecordFacts record={answer.data} shape={shape} fields={[]} />
+                  <JsonView value={answer.data} label="The record as JSON" />
+                </div>
               ) : (
                 <Editor shape={shape} id={id} answer={answer} />
               )
@@ -104,28 +108,17 @@ function useRecord(name: string, id: string): UseQueryResult<Answer<JsonRecord>>
   });
 }
 
-function RecordFacts({ record }: { readonly record: JsonRecord }): JSX.Element {
-  return (
-    <div className="stack">
-      <Facts
-        facts={Object.fromEntries(
-          Object.entries(record).map(([name, value]) => [name, <ShownValue key={name} value={value} />]),
-        )}
-      />
-      <JsonView value={record} label="The record as JSON" />
-    </div>
-  );
-}
-
-/** Shows the values of a record that the form cannot change. */
-function Unchangeable({
+/** Shows the values of a record that are in none of the fields of a form. */
+function RecordFacts({
   record,
   shape,
+  fields,
 }: {
   readonly record: JsonRecord;
   readonly shape: ResourceShape;
+  readonly fields: readonly FormField[];
 }): JSX.Element | null {
-  const changeable = new Set(shape.update?.map(({ shownAt }) => shownAt));
+  const changeable = new Set(fields.map(({ shownAt }) => shownAt));
   const paths = shape.paths.length > 0 ? shape.paths : Object.keys(record);
   const rest = paths.filter((path) => !changeable.has(path));
   if (rest.length === 0) return null;
@@ -133,11 +126,30 @@ function Unchangeable({
     <div className="record-facts">
       <Facts
         facts={Object.fromEntries(
-          rest.map((path) => [path, <ShownValue key={path} value={valueAt(record, path)} />]),
+          rest.map((path) => [
+            path,
+            <Fact key={path} path={path} value={valueAt(record, path)} shape={shape} />,
+          ]),
         )}
       />
     </div>
   );
+}
+
+/** Shows one value; that of a reference leads to its record. */
+function Fact({
+  path,
+  value,
+  shape,
+}: {
+  readonly path: string;
+  readonly value: Json | undefined;
+  readonly shape: ResourceShape;
+}): JSX.Element {
+  const resource = shape.create?.find(({ shownAt }) => shownAt === path)?.resource;
+  const shown = <ShownValue value={value} isExact />;
+  if (resource === undefined || value === undefined || typeof value === "object") return shown;
+  return <Link href={recordPath(resource, String(value))}>{shown}</Link>;
 }
 
 function FoldedJson({ record }: { readonly record: JsonRecord }): JSX.Element {
@@ -211,7 +223,7 @@ function Editor({
   };
   return (
     <div className="stack">
-      <Unchangeable record={base.data} shape={shape} />
+      <RecordFacts record={base.data} shape={shape} fields={fields} />
       <RecordForm
         fields={fields}
         draft={draft}
