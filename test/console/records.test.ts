@@ -222,10 +222,15 @@ describe("a record in the console", function () {
     const order = await createOrder(ada);
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
     const { page } = shown;
+    const read: string[] = [];
+    page.on("request", (request) => /\/webhooks\b/.test(request.url()) && read.push(request.url()));
     await page.getByRole("button", { name: "Delete" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("This cannot be undone").waitFor();
     await dialog.getByText("one of your own among them").waitFor();
+    // A user may have a million webhooks.
+    expect(read).to.have.length(1);
+    expect(new URL(read[0] ?? "").searchParams.get("per_page")).to.equal("1");
     await expectSound(shown);
 
     await page.keyboard.press("Escape");

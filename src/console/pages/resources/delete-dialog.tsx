@@ -4,7 +4,6 @@ import { isGone, isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
 import { queryClient, refresh } from "../../api/query-client.ts";
 import type { JsonRecord } from "../../api/types.ts";
-import type { Webhook } from "../../api/webhook-types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { writeVersion } from "../../api/write-version.ts";
 import { JsonView } from "../../parts/code.tsx";
@@ -70,13 +69,9 @@ export function DeleteDialog({
 }
 
 function Listening({ resource }: { readonly resource: string }): JSX.Element {
-  const { data } = useQuery<{ readonly data: readonly Webhook[] }>({ queryKey: ["/webhooks"] });
-  const own = data?.data.filter(
-    (webhook) =>
-      webhook.is_active &&
-      (webhook.resource === resource || webhook.resource === "*") &&
-      webhook.events.includes("on_delete"),
-  ).length;
+  const filter = `filter[is_active]=true&filter[resource][in]=${resource},*&filter[events][has]=on_delete`;
+  const { data } = useQuery<{ readonly total: number }>({ queryKey: ["/webhooks", `?${filter}&per_page=1`] });
+  const own = data?.total;
   return (
     <p>
       Webhooks that listen for deletes get an event with the record as it was
