@@ -43,7 +43,7 @@ describe("the webhooks of the console", function () {
     await page.getByRole("button", { name: "Next: where" }).focus();
     await page.keyboard.press("Enter");
 
-    await page.getByLabel("URL").focus();
+    await page.getByLabel("URL").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(`${scene.receiver.url}/hook`);
     await page.keyboard.press("Tab");
     await page.keyboard.type("Orders of the shop");

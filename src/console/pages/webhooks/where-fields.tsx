@@ -18,6 +18,7 @@ export function WhereFields({
       <TextField
         label="URL"
         isRequired
+        autoFocus
         type="url"
         inputMode="url"
         maxLength={2048}
