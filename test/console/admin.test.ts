@@ -214,7 +214,7 @@ describe("the console's pages for admins", function () {
         .getByRole("button", { name: /^Details of entry/ })
         .first()
         .click();
-      await page.getByRole("region", { name: "Changes" }).waitFor();
+      await page.getByRole("group", { name: "Changes" }).waitFor();
       await expectSound(shown);
       await picture(shown, "console-audit");
       await page.keyboard.press("Escape");

@@ -39,7 +39,7 @@ export function DataTable<Row>({
 }: TableProps<Row>): JSX.Element {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- It scrolls, by keys too.
-    <div className={`table-frame${isStale ? " old" : ""}`} tabIndex={0} role="region" aria-label={label}>
+    <div className={`table-frame${isStale ? " old" : ""}`} tabIndex={0} role="group" aria-label={label}>
       <table className="table" aria-busy={isStale}>
         <thead>
           <tr>

@@ -47,7 +47,7 @@ export function AuditPage(): JSX.Element {
             { title: "By", render: (entry) => <Actor entry={entry} /> },
             { title: "From", render: ({ source }) => <Value value={source} /> },
             {
-              title: "",
+              title: "Actions",
               render: (entry) => (
                 <Button
                   kind="quiet"

@@ -82,7 +82,7 @@ export function DeadLettersPage(): JSX.Element {
           columns={[
             ...columns,
             {
-              title: "",
+              title: "Actions",
               render: (one) => (
                 <Button kind="quiet" aria-label={`Retry delivery ${one.id}`} onPress={() => setWanted([one])}>
                   Retry

@@ -56,7 +56,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
           { title: "Ends", render: (token) => <Time value={token.expires_at} /> },
           { title: "Made", render: (token) => <Time value={token.created_at} /> },
           {
-            title: "",
+            title: "Actions",
             render: (token) =>
               stateOf(token) === "active" ? (
                 <Button kind="quiet" aria-label={`Revoke ${token.name}`} onPress={() => setRevoked(token)}>
