@@ -72,7 +72,19 @@ describe("the console's pages for admins", function () {
       await shown.page.getByRole("heading", { name: title, exact: true, level: 1 }).waitFor();
       await shown.page.locator(".loading").waitFor({ state: "detached" });
       await expectSoundAtAnyWidth(shown);
+      await shown.page.setViewportSize({ width: 390, height: 900 });
+      const parts = shown.page.getByRole("navigation", { name: "Admin" });
+      const { x = 0, width = 0 } = (await parts.locator("[aria-current]").boundingBox()) ?? {};
+      expect(x + width).to.be.within(1, 390);
     }
+  });
+
+  it("show more than long names on a telephone", async () => {
+    await scene.service.createUser({ name: "Ada ".repeat(60).trim() });
+    const { page } = await scene.open(admin.token, "/admin/users", { width: 390 });
+    const second = page.getByRole("columnheader", { name: "E-mail" });
+    await second.waitFor();
+    expect((await second.boundingBox())?.x).to.be.within(1, 300);
   });
 
   it("create a user, with the server's messages at their fields, and change, disable and enable one", async () => {
