@@ -325,6 +325,10 @@ describe("the webhooks of the console", function () {
     expect(page.url()).to.include("filter[is_active]=false");
     await page.reload();
     await page.getByRole("cell", { name: /^gone/ }).waitFor();
+    await page.getByLabel("Resource").selectOption("every resource");
+    await page.getByText("Nothing is like that").waitFor();
+    await page.getByLabel("Resource").selectOption("orders");
+    await page.getByRole("cell", { name: /^gone/ }).waitFor();
 
     await page.goto(`${new URL(scene.service.baseUrl).origin}/console/webhooks/${failing}`);
     await page.getByText("Nothing but failures: the first was").waitFor();

@@ -1,9 +1,12 @@
 import type { JSX } from "react";
+import { Link } from "wouter";
+import { useNamesWithEvents } from "../../api/use-resources.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
 import { StatusBadge, TriggerBadges } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
 import type { Column } from "../../parts/data-table.tsx";
+import { optionsOf } from "../../parts/field.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -59,7 +62,14 @@ export function WebhookListPage(): JSX.Element {
       <Card isFlush>
         <FilterBar>
           <TextFilter label="URL has" name="filter[url][contains]" />
-          <TextFilter label="Resource" name="filter[resource]" />
+          <SelectFilter
+            label="Resource"
+            name="filter[resource]"
+            options={[
+              ...optionsOf([...useNamesWithEvents(), "service"]),
+              { value: "*", title: resourceTitle("*") },
+            ]}
+          />
           <SelectFilter
             label="State"
             name="filter[is_active]"
