@@ -345,11 +345,14 @@ describe("the webhooks of the console", function () {
     await refused.page.getByText("The webhook subscription could not be found.").waitFor();
     await expectSound(refused);
 
-    const shown = await scene.open(admin.token, "/webhooks?user_id=*");
+    const shown = await scene.open(admin.token, `/admin/users/${ada.id}`);
+    await shown.page.getByRole("main").getByRole("link", { name: "Webhooks" }).click();
     await shown.page.getByRole("link", { name: /\/hers/ }).click();
     await shown.page.getByText(`This webhook belongs to user ${ada.id}`).waitFor();
     expect(await shown.page.getByRole("button", { name: "Send a ping" }).count()).to.equal(0);
     await expectSound(shown);
+    await shown.page.getByRole("link", { name: `user ${ada.id}` }).click();
+    await shown.page.getByText(ada.email).waitFor();
   });
 
   it("say which scope is missing", async () => {

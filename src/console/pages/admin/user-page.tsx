@@ -43,8 +43,11 @@ function Shown({ user, path }: { readonly user: User; readonly path: string }): 
       status={<UserBadges user={user} />}
       actions={
         <>
+          <LinkButton href={`/webhooks?user_id=${user.id}`} icon="webhooks">
+            Webhooks
+          </LinkButton>
           <LinkButton href={`/admin/audit?subject=user:${user.id}`} icon="events">
-            Its history
+            History
           </LinkButton>
           <Button icon="edit" onPress={() => setOpen("edit")}>
             Change

@@ -1,4 +1,5 @@
 import type { JSX } from "react";
+import { Link } from "wouter";
 import type { ReceiverState, Stats } from "../../api/types.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
@@ -32,7 +33,7 @@ const columns: readonly Column<ReceiverState>[] = [
 const ofAll: Column<ReceiverState> = {
   title: "User",
   isNumeric: true,
-  render: ({ user_id }) => user_id,
+  render: ({ user_id: id }) => <Link href={`/admin/users/${id}`}>{id}</Link>,
 };
 
 /** Lists receivers that fail, wait or are off, the worst first. */

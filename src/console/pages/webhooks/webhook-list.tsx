@@ -44,7 +44,7 @@ const userColumn: Column<Webhook> = {
   title: "User",
   sortBy: "user_id",
   isNumeric: true,
-  render: ({ user_id: id }) => id,
+  render: ({ user_id: id }) => <Link href={`/admin/users/${id}`}>{id}</Link>,
 };
 
 /** Lists webhooks with their health at a glance. */

@@ -1,4 +1,5 @@
 import { useState, type JSX } from "react";
+import { Link } from "wouter";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { Outcome, StatusBadge, TriggerBadges } from "../../parts/badge.tsx";
 import { JsonView } from "../../parts/code.tsx";
@@ -80,6 +81,9 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
         )}
         <Facts
           facts={{
+            ...(!isOwn && {
+              User: <Link href={`/admin/users/${webhook.user_id}`}>user {webhook.user_id}</Link>,
+            }),
             URL: <span className="mono">{webhook.url}</span>,
             Resource: resourceTitle(webhook.resource),
             Events: <TriggerBadges triggers={webhook.events} />,
