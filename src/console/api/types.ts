@@ -25,7 +25,6 @@ export type JsonRecord = { readonly [key: string]: Json };
 export interface Delivery {
   readonly id: number;
   readonly uuid: string;
-  readonly event_id: number;
   readonly event_uuid: string;
   readonly subscription_id: number;
   readonly resource: string;
@@ -82,7 +81,6 @@ export interface ProcessState {
   readonly pid: number | null;
   readonly version: string | null;
   readonly configuration: string;
-  readonly loaded_at: string | null;
   /** Faults that keep the process from using the configuration on disk. */
   readonly reload_faults: readonly string[];
   readonly started_at: string;

@@ -10,7 +10,7 @@ export interface Webhook {
   readonly resource: string;
   readonly events: readonly string[];
   readonly filter: Json;
-  readonly headers: Readonly<Record<string, string>> | null;
+  readonly headers: Readonly<Record<string, string>>;
   readonly rate_limit: number | null;
   readonly is_active: boolean;
   readonly disabled_at: string | null;
@@ -22,7 +22,6 @@ export interface Webhook {
   readonly masked_secret: string;
   readonly previous_secret_until: string | null;
   readonly created_at: string;
-  readonly updated_at: string;
 }
 
 /** A webhook with its secret, as in the answer that creates the secret. */
@@ -71,7 +70,6 @@ export interface Replay {
   readonly since: string;
   readonly until: string;
   readonly status: readonly string[];
-  readonly events: readonly string[] | null;
   readonly resource: string | null;
   readonly state: "running" | "paused" | "done" | "cancelled";
   readonly reason: string | null;
@@ -80,7 +78,6 @@ export interface Replay {
   readonly is_estimate: boolean;
   readonly failed: number;
   readonly created_at: string;
-  readonly updated_at: string;
 }
 
 /** Result of a dry run of a replay. */

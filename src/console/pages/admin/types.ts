@@ -14,7 +14,6 @@ export interface User {
 
 export interface Token {
   readonly id: number;
-  readonly user_id: number;
   readonly name: string;
   readonly scopes: readonly string[];
   readonly created_at: string;

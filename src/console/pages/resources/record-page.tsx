@@ -152,15 +152,6 @@ function Fact({
   return <Link href={recordPath(resource, String(value))}>{shown}</Link>;
 }
 
-function FoldedJson({ record }: { readonly record: JsonRecord }): JSX.Element {
-  return (
-    <details>
-      <summary>The record as JSON</summary>
-      <JsonView value={record} label="The record as JSON" />
-    </details>
-  );
-}
-
 function GoneLine({ name }: { readonly name: string }): JSX.Element {
   return (
     <Note tone="bad" role="alert">
@@ -233,7 +224,10 @@ function Editor({
       >
         {draft.hasChanges && <Button onPress={() => draft.reset(base.data)}>Discard</Button>}
       </RecordForm>
-      <FoldedJson record={base.data} />
+      <details>
+        <summary>The record as JSON</summary>
+        <JsonView value={base.data} label="The record as JSON" />
+      </details>
       {conflict !== null && (
         <ConflictDialog
           conflict={conflict}

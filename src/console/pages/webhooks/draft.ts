@@ -51,7 +51,7 @@ export function draftOf(webhook: Webhook): Draft {
     filter: webhook.filter === null ? "" : JSON.stringify(webhook.filter, null, 2),
     url: webhook.url,
     description: webhook.description ?? "",
-    headers: Object.entries(webhook.headers ?? {}).map(([name, value], id) => ({ id, name, value })),
+    headers: Object.entries(webhook.headers).map(([name, value], id) => ({ id, name, value })),
     rateLimit: webhook.rate_limit === null ? "" : String(webhook.rate_limit),
   };
 }

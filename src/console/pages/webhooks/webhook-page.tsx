@@ -56,7 +56,7 @@ export function WebhookPage({ id }: { readonly id: string }): JSX.Element {
 
 function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }): JSX.Element {
   const health = healthOf(webhook);
-  const headers = Object.keys(webhook.headers ?? {});
+  const headers = Object.keys(webhook.headers);
   return (
     <Card>
       <div className="stack">
