@@ -92,17 +92,17 @@ describe("the console's pages for admins", function () {
       await page.getByRole("button", { name: "New user" }).click();
       // The text beside it is longer than its line.
       expect((await page.getByRole("checkbox", { name: /^Admin/ }).boundingBox())?.width).to.equal(16);
-      await page.getByLabel("Name").fill("Grace");
-      await page.getByLabel("E-mail").fill(user.email);
-      await page.getByRole("button", { name: "Make the user" }).click();
+      await page.getByLabel("Name", { exact: true }).fill("Grace");
+      await page.getByLabel("E-mail", { exact: true }).fill(user.email);
+      await page.getByRole("button", { name: "Create the user" }).click();
       await page.getByText("The email has already been taken.").waitFor();
-      await page.getByLabel("E-mail").fill("grace@example.com");
+      await page.getByLabel("E-mail", { exact: true }).fill("grace@example.com");
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "Grace", level: 1 }).waitFor();
       await page.getByText("Grace has nothing to call the API with.").waitFor();
 
       await page.getByRole("button", { name: "Change" }).click();
-      await page.getByLabel("Name").fill("Grace Hopper");
+      await page.getByLabel("Name", { exact: true }).fill("Grace Hopper");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByRole("heading", { name: "Grace Hopper", level: 1 }).waitFor();
 
@@ -123,7 +123,7 @@ describe("the console's pages for admins", function () {
     const other = await scene.service.createUser({ isAdmin: true, name: "Eve" });
     await on(`/admin/users/${other.id}`, async ({ page }) => {
       await page.getByRole("button", { name: "Change" }).click();
-      await page.getByLabel("Name").fill("Eve Smith");
+      await page.getByLabel("Name", { exact: true }).fill("Eve Smith");
       expect((await admin.request("PUT", `/users/${other.id}`, { is_admin: false })).status).to.equal(200);
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByRole("heading", { name: "Eve Smith", level: 1 }).waitFor();
@@ -138,9 +138,9 @@ describe("the console's pages for admins", function () {
     const shown = await scene.open(body.token, "/admin/tokens");
     const { page } = shown;
     await page.getByRole("button", { name: "New token" }).first().click();
-    await page.getByLabel("Name").fill("as long");
-    await page.getByLabel("Ends").selectOption("when your own token does");
-    await page.getByRole("button", { name: "Make the token" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("as long");
+    await page.getByLabel("Expires").selectOption("when your own token does");
+    await page.getByRole("button", { name: "Create the token" }).click();
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.getByRole("button", { name: "Revoke as long" }).waitFor();
     const made = (await admin.request("GET", "/tokens")).body.data[0];
@@ -152,19 +152,19 @@ describe("the console's pages for admins", function () {
     await on(`/admin/users/${user.id}`, async (shown) => {
       const { page } = shown;
       await page.getByRole("button", { name: "New token" }).click();
-      await page.getByRole("button", { name: "Make the token" }).click();
+      await page.getByRole("button", { name: "Create the token" }).click();
       await page.getByText("The name field is required.").waitFor();
-      await page.getByLabel("Name").fill("import");
+      await page.getByLabel("Name", { exact: true }).fill("import");
       await page.getByLabel("Everything that your own token may do").uncheck();
-      await page.getByRole("button", { name: "Make the token" }).click();
+      await page.getByRole("button", { name: "Create the token" }).click();
       await page.getByRole("group", { name: "Scopes", description: /scopes/ }).waitFor();
       // Not beyond the edge of the scopes, which scroll.
       expect(await page.evaluate(isAlertSeen)).to.equal(true);
       await page.getByRole("checkbox", { name: /^webhooks/ }).check();
       await page.getByLabel("orders:read").check();
-      await page.getByLabel("Ends").selectOption("in 30 days");
+      await page.getByLabel("Expires").selectOption("in 30 days");
       await expectSound(shown);
-      await page.getByRole("button", { name: "Make the token" }).click();
+      await page.getByRole("button", { name: "Create the token" }).click();
       token = await page.getByRole("region", { name: "Token", exact: true }).innerText();
       const asks = page.waitForEvent("dialog");
       const back = page.evaluate("history.back()");
@@ -199,8 +199,8 @@ describe("the console's pages for admins", function () {
     const shown = await scene.open(busy.token, "/admin/tokens");
     const { page } = shown;
     await page.getByRole("button", { name: "New token" }).first().click();
-    await page.getByLabel("Name").fill("one more");
-    await page.getByRole("button", { name: "Make the token" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("one more");
+    await page.getByRole("button", { name: "Create the token" }).click();
 
     await page.getByText("You have 100 tokens, and one user may have 100").waitFor();
     await expectSound(shown);
@@ -213,14 +213,14 @@ describe("the console's pages for admins", function () {
       const { page } = shown;
       await page.getByText("user.updated").first().waitFor();
       expect(await page.getByText("token.created").count()).to.equal(0);
-      await page.getByLabel("By", { exact: true }).selectOption("user");
+      await page.getByLabel("Actor", { exact: true }).selectOption("user");
       const pagesSeen = (): Promise<unknown> => page.evaluate("history.length");
       const before = Number(await pagesSeen());
-      await page.getByLabel("By, id").pressSequentially(`${admin.id}`);
+      await page.getByLabel("Actor id").pressSequentially(`${admin.id}`);
       await page.keyboard.press("Enter");
       await until(() => page.url().includes(`actor=user:${admin.id}`), { what: "the filter in the URL" });
       expect(await pagesSeen()).to.equal(before + 1);
-      expect(await page.evaluate("document.activeElement.closest('form').textContent")).to.equal("By, id");
+      expect(await page.evaluate("document.activeElement.closest('form').textContent")).to.equal("Actor id");
       await page.getByText("Users, tokens, webhooks, keys, tables and configuration.").waitFor();
       await page
         .getByRole("button", { name: /^Details of entry/ })
@@ -230,9 +230,9 @@ describe("the console's pages for admins", function () {
       await expectSound(shown);
       await picture(shown, "console-audit");
       await page.keyboard.press("Escape");
-      await page.getByLabel("By, id").fill("999999");
+      await page.getByLabel("Actor id").fill("999999");
       await page.keyboard.press("Tab");
-      await page.getByText("Nothing is like that").waitFor();
+      await page.getByText("Nothing matches").waitFor();
       await page.getByLabel("Since").fill("2020-02-03T04:05");
       await page.getByLabel("Since").blur();
       await until(() => page.url().includes("since=2020-02-0"), { what: "the time in the URL" });

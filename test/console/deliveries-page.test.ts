@@ -52,7 +52,7 @@ describe("the deliveries of the console", function () {
     await picture(shown, "console-deliveries");
 
     await page.getByRole("button", { name: "failed", exact: true }).click();
-    await page.getByText("Nothing is like that").waitFor();
+    await page.getByText("Nothing matches").waitFor();
     await page.getByRole("button", { name: "delivered", exact: true }).click();
     await page.getByRole("cell", { name: "delivered" }).waitFor();
     expect(page.url()).to.include("status=delivered,failed");
@@ -63,7 +63,7 @@ describe("the deliveries of the console", function () {
     await page.getByRole("button", { name: "More filters" }).click();
     await page.getByLabel("Record").fill(String(order.id + 1_000));
     await page.keyboard.press("Enter");
-    await page.getByText("Nothing is like that").waitFor();
+    await page.getByText("Nothing matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByRole("cell", { name: "retrying" }).waitFor();
     await page.getByLabel("Webhook").fill("two");
@@ -190,7 +190,7 @@ describe("the deliveries of the console", function () {
     await page.getByRole("link", { name: String(webhook.id), exact: true }).click();
     const choose = async (kind: RegExp): Promise<void> => {
       for (const box of await page
-        .getByRole("checkbox", { name: /^(failed|never made|cancelled|delivered)/ })
+        .getByRole("checkbox", { name: /^(failed|never created|cancelled|delivered)/ })
         .all())
         await box.uncheck();
       await page.getByRole("checkbox", { name: kind }).check();
@@ -198,7 +198,7 @@ describe("the deliveries of the console", function () {
     };
     await page.getByRole("link", { name: "Replay" }).click();
     await choose(/^cancelled/);
-    await page.getByText("No event is like that.").waitFor();
+    await page.getByText("No event matches.").waitFor();
     await choose(/^failed/);
     await page.getByText("1 event would be delivered again.").waitFor();
     expect(await page.getByLabel("Of the resource").count()).to.equal(0);
@@ -319,12 +319,12 @@ describe("the deliveries of the console", function () {
   it("report an invalid time, such as a year with too many digits", async () => {
     const shown = await scene.open(ada.token, "/deliveries?created_before=2026-01-01T00:00:00Z");
     const { page } = shown;
-    await page.getByLabel("Made after").fill("20266-01-01T00:00");
-    await page.getByLabel("Made after").blur();
+    await page.getByLabel("Created after").fill("20266-01-01T00:00");
+    await page.getByLabel("Created after").blur();
     await page.getByText("The created after field must be a date").waitFor();
     await expectSound(shown);
     await page.getByRole("button", { name: "Show the list without that" }).click();
-    await page.getByText("Nothing is like that").waitFor();
+    await page.getByText("Nothing matches").waitFor();
   });
 
   it("of others are not shown", async () => {

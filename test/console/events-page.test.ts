@@ -26,7 +26,7 @@ describe("the events of the console", function () {
 
   it("show the next step while there are none", async () => {
     const shown = await scene.open(ada.token, "/events?resource=orders");
-    await shown.page.getByText("Nothing is like that").waitFor();
+    await shown.page.getByText("Nothing matches").waitFor();
     await shown.page.getByText("live", { exact: true }).waitFor();
     await expectSound(shown);
   });

@@ -48,7 +48,7 @@ describe("a form of the console with input", function () {
     await typeAndGoBack(page, asked, { label: "Filter optional", text: '{ "amount": 1 }' });
     await page.getByRole("button", { name: "Next: where" }).click();
     await typeAndGoBack(page, asked, { label: "URL", text: scene.receiver.url });
-    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByRole("button", { name: "Create the webhook" }).click();
     await page.getByRole("button", { name: "I have stored it" }).first().click();
     await page.getByRole("heading", { name: /^Webhook \d/ }).waitFor();
     await page.getByRole("link", { name: "Overview" }).click();
@@ -100,13 +100,13 @@ describe("a form of the console with input", function () {
       expect(asked, "nothing is typed").to.deep.equal([]);
 
       await page.getByRole("button", { name: button }).click();
-      await dialog.getByLabel("Name").fill("of the shop");
+      await dialog.getByLabel("Name", { exact: true }).fill("of the shop");
       await pressEscape();
       await until(() => asked.length === 1, { what: "a question after Escape" });
       await page.mouse.click(5, 5);
       await until(() => asked.length === 2, { what: "a question after a click" });
       expect(new Set(asked)).to.deep.equal(new Set([question]));
-      expect(await dialog.getByLabel("Name").inputValue()).to.equal("of the shop");
+      expect(await dialog.getByLabel("Name", { exact: true }).inputValue()).to.equal("of the shop");
       answer = "accept";
       await pressEscape();
       await dialog.waitFor({ state: "detached" });

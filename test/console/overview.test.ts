@@ -65,7 +65,7 @@ describe("the overview of the console", function () {
     const shown = await scene.open(ada.token, "/");
     const { page } = shown;
     const row = page
-      .getByRole("region", { name: "Receivers to look at" })
+      .getByRole("region", { name: "Receivers that need attention" })
       .getByRole("row", { name: /failing/ });
     await row.waitFor({ timeout: 90_000 });
     await page.getByText("1 receiver fails; see below.").waitFor();

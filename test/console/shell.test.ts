@@ -88,7 +88,7 @@ describe("the shell of the console", function () {
     const shown = await scene.open(ada.token, "/deliveries");
     const { page } = shown;
     await page.getByRole("button", { name: "failed" }).click();
-    await page.getByText("Nothing is like that").waitFor();
+    await page.getByText("Nothing matches").waitFor();
     await page.evaluate("window.isTheSame = true");
     await page.locator(".skip").focus();
     await page.keyboard.press("Enter");

@@ -82,7 +82,7 @@ describe("the console while an answer is slow", function () {
     await page.getByRole("button", { name: "Next: where" }).click();
     await page.getByLabel("URL").fill(scene.receiver.url);
     const posts = await hold(page, "**/svc-api/webhooks", "POST");
-    await pressTwice(page, "Make the webhook");
+    await pressTwice(page, "Create the webhook");
     await posts.came();
     const asks = page.waitForEvent("dialog");
     const left = page.getByRole("link", { name: "Overview" }).click();
@@ -102,7 +102,7 @@ describe("the console while an answer is slow", function () {
     await page.getByLabel("Resource").selectOption("orders");
     await page.getByRole("button", { name: "Next: where" }).click();
     await page.getByLabel("URL").fill(scene.receiver.url);
-    await pressUntilMade(page, "Make the webhook");
+    await pressUntilMade(page, "Create the webhook");
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
@@ -111,9 +111,9 @@ describe("the console while an answer is slow", function () {
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.goto(`${new URL(page.url()).origin}/console/admin/tokens`);
     await page.getByRole("button", { name: "New token" }).click();
-    await page.getByLabel("Name").fill("of a bad line");
-    await page.getByLabel("Ends").selectOption("in 30 days");
-    await pressUntilMade(page, "Make the token");
+    await page.getByLabel("Name", { exact: true }).fill("of a bad line");
+    await page.getByLabel("Expires").selectOption("in 30 days");
+    await pressUntilMade(page, "Create the token");
     await page.getByRole("dialog", { name: "The new token" }).waitFor();
 
     expect(lost.size).to.equal(3);
@@ -144,8 +144,8 @@ describe("the console while an answer is slow", function () {
     await page.goto(new URL("/console/admin/users", page.url()).href);
     await page.getByRole("button", { name: "New user" }).click();
     await page.getByLabel("Name", { exact: true }).fill("Barbara");
-    await page.getByLabel("E-mail").fill(`barbara-${admin.id}@example.com`);
-    await pressUntilMade(page, "Make the user");
+    await page.getByLabel("E-mail", { exact: true }).fill(`barbara-${admin.id}@example.com`);
+    await pressUntilMade(page, "Create the user");
     await isMadeAt("/admin/users");
     expect(lost.size).to.equal(3);
   });
@@ -155,7 +155,7 @@ describe("the console while an answer is slow", function () {
     const { page } = shown;
     await page.getByRole("button", { name: "New token" }).click();
     const posts = await hold(page, "**/svc-api/tokens", "POST");
-    await page.getByLabel("Name").fill("of an impatient one");
+    await page.getByLabel("Name", { exact: true }).fill("of an impatient one");
     await page.keyboard.press("Enter");
     await posts.came();
     await page.getByRole("dialog").locator(".spinner").waitFor();

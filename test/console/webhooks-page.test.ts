@@ -117,10 +117,10 @@ describe("the webhooks of the console", function () {
     await page.getByRole("button", { name: "Next: where" }).click();
     await page.getByLabel("URL").fill(`${scene.receiver.url}/asked`);
     await page.getByLabel("Attempts a second at most").pressSequentially("2e");
-    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByRole("button", { name: "Create the webhook" }).click();
     await page.getByText("This is not a number.").waitFor();
     await page.getByLabel("Attempts a second at most").pressSequentially("0");
-    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByRole("button", { name: "Create the webhook" }).click();
     await page.getByText("This is shown once.").waitFor();
 
     await page.getByRole("link", { name: "Deliveries" }).click();
@@ -159,7 +159,7 @@ describe("the webhooks of the console", function () {
 
     await page.getByLabel("URL").fill("http://10.0.0.1/hook");
     await page.getByLabel("Secret of your own").fill("short");
-    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByRole("button", { name: "Create the webhook" }).click();
 
     await page.getByText("The secret field must be at least 24 characters.").first().waitFor();
     expect(await page.getByLabel("URL").getAttribute("aria-invalid")).to.equal("true");
@@ -239,7 +239,7 @@ describe("the webhooks of the console", function () {
     const { page } = shown;
     await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
-    await page.getByLabel("Grace").selectOption({ label: "an hour" });
+    await page.getByLabel("Grace period").selectOption({ label: "an hour" });
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The old one signs beside it until").waitFor();
     await page.setViewportSize({ width: 390, height: 900 });
@@ -326,12 +326,12 @@ describe("the webhooks of the console", function () {
     await page.reload();
     await page.getByRole("cell", { name: /^gone/ }).waitFor();
     await page.getByLabel("Resource").selectOption("every resource");
-    await page.getByText("Nothing is like that").waitFor();
+    await page.getByText("Nothing matches").waitFor();
     await page.getByLabel("Resource").selectOption("orders");
     await page.getByRole("cell", { name: /^gone/ }).waitFor();
 
     await page.goto(`${new URL(scene.service.baseUrl).origin}/console/webhooks/${failing}`);
-    await page.getByText("Nothing but failures: the first was").waitFor();
+    await page.getByText("Every attempt has failed, the first").waitFor();
     await expectSoundAtAnyWidth(shown);
     await picture(shown, "console-webhook");
   });

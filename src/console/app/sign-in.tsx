@@ -141,7 +141,7 @@ function SignInForm({
           autoFocus={place.jwt === null}
           value={token}
           onChange={setToken}
-          hint="Kept for this tab only. An admin makes one with: svc-admin tokens create"
+          hint="Kept for this tab only. An admin creates one with: svc-admin tokens create"
           errors={error === null ? undefined : [messageOf(error)]}
         />
         <Button type="submit" kind={place.jwt === null ? "primary" : "plain"} isBusy={isBusy}>

@@ -62,7 +62,7 @@ function whereItHung({
   address,
 }: Attempt): string {
   if (firstByte !== null) return "It began to answer, and did not end.";
-  if (connect !== null || address !== null) return "It was reached, and did not begin to answer.";
+  if (connect !== null || address !== null) return "The receiver was reached, and did not begin to answer.";
   return dns === null ? "" : "Its name was resolved, and no connection came about.";
 }
 

@@ -130,7 +130,7 @@ export function FormDialog({
   children,
 }: {
   readonly title: string;
-  /** Name of the action: "Make the user". */
+  /** Name of the action: "Create the user". */
   readonly submitLabel: string;
   /** Names of the fields that show their messages. */
   readonly fields: readonly string[];

@@ -53,7 +53,7 @@ export function NoRows({ empty }: { readonly empty: ReactNode }): ReactNode {
     );
   if (filters.length === 0) return empty;
   return (
-    <Empty title="Nothing is like that" action={<Button onPress={() => clear(filters)}>Show all</Button>}>
+    <Empty title="Nothing matches" action={<Button onPress={() => clear(filters)}>Show all</Button>}>
       Change the filters, or clear them.
     </Empty>
   );

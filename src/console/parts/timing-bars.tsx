@@ -38,7 +38,7 @@ export function TimingBars({ attempt }: { readonly attempt: Attempt }): JSX.Elem
   const total = Math.max(1, attempt.duration_ms);
   const percent = (ms: number): string => `${Math.min(100, (100 * ms) / total)}%`;
   return (
-    <ul className="timings" aria-label="Where the time went">
+    <ul className="timings" aria-label="Timing">
       {phasesOf(attempt).map(({ name, kind, from, length }) => (
         <li key={kind}>
           <span className="muted">{name}</span>
@@ -49,7 +49,7 @@ export function TimingBars({ attempt }: { readonly attempt: Attempt }): JSX.Elem
         </li>
       ))}
       <li className="timing-total">
-        <span>All of it</span>
+        <span>Total</span>
         <span className="numeric">{formatMs(attempt.duration_ms)}</span>
       </li>
     </ul>

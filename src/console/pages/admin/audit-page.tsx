@@ -28,8 +28,8 @@ export function AuditPage(): JSX.Element {
       <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
         <FilterBar>
           <SelectFilter label="Action" name="action" options={optionsOf(actions)} />
-          <Party label="By" name="actor" kinds={actors} />
-          <Party label="To what" name="subject" kinds={subjects} />
+          <Party label="Actor" name="actor" kinds={actors} />
+          <Party label="Subject" name="subject" kinds={subjects} />
           <TimeFilter label="Since" name="since" />
           <TimeFilter label="Until" name="until" />
         </FilterBar>
@@ -43,8 +43,8 @@ export function AuditPage(): JSX.Element {
               title: "Action",
               render: ({ action }) => <Badge tone={toneOf(action)}>{action}</Badge>,
             },
-            { title: "To what", render: (entry) => <Subject entry={entry} /> },
-            { title: "By", render: (entry) => <Actor entry={entry} /> },
+            { title: "Subject", render: (entry) => <Subject entry={entry} /> },
+            { title: "Actor", render: (entry) => <Actor entry={entry} /> },
             { title: "From", render: ({ source }) => <Value value={source} /> },
             {
               title: "Actions",
@@ -83,7 +83,7 @@ function Party({
     <>
       <SelectFilter label={label} name={name} given={kind} options={optionsOf(kinds)} />
       <TypedFilter
-        label={`${label}, id`}
+        label={`${label} id`}
         given={rest.join(":")}
         disabled={kind === ""}
         placeholder={kind === "" ? "choose a kind first" : "all"}
@@ -151,8 +151,8 @@ function Details({
         <Facts
           facts={{
             Time: <Time value={entry.occurred_at} isExact />,
-            "To what": <Subject entry={entry} />,
-            By: <Actor entry={entry} />,
+            Subject: <Subject entry={entry} />,
+            Actor: <Actor entry={entry} />,
             From: entry.source ?? "unknown",
             Request: entry.request_id === null ? "none" : <code>{entry.request_id}</code>,
           }}

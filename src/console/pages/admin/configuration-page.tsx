@@ -120,7 +120,7 @@ function Settings({ settings }: { readonly settings: readonly SettingInEffect[] 
         <SearchBox label="Search keys and variables" value={search} onSearch={setSearch} />
       </div>
       {rows.length === 0 ? (
-        <Empty title="No setting fits" action={<Button onPress={() => setSearch("")}>Show all</Button>} />
+        <Empty title="No setting matches" action={<Button onPress={() => setSearch("")}>Show all</Button>} />
       ) : (
         <DataTable
           label="Settings"

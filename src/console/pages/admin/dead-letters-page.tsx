@@ -72,7 +72,7 @@ export function DeadLettersPage(): JSX.Element {
       <Card
         isFlush
         title="Deliveries whose attempts are spent"
-        note="A retry makes a new delivery of the same event. The message in the queue svc.dead stays there."
+        note="A retry creates a new delivery of the same event. The message in the queue svc.dead stays there."
       >
         <ListTable
           label="Dead letters"

@@ -62,7 +62,7 @@ export function TokenDialog({
   return (
     <FormDialog
       title="New token"
-      submitLabel="Make the token"
+      submitLabel="Create the token"
       fields={["name", "scopes", "expires_at"]}
       write={write}
       question={isTyped ? formQuestion : null}
@@ -94,7 +94,7 @@ export function TokenDialog({
         />
       )}
       <SelectField
-        label="Ends"
+        label="Expires"
         value={days}
         onChange={setDays}
         options={lives}

@@ -30,7 +30,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
   return (
     <Card
       title="Tokens"
-      note="A token is shown once, when it is made. What is kept of it is its hash."
+      note="A token is shown once, when it is created. Only its hash is kept."
       actions={create}
       isFlush
     >
@@ -53,8 +53,8 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
           },
           { title: "State", render: (token) => <StatusBadge status={stateOf(token)} /> },
           { title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
-          { title: "Ends", render: (token) => <Time value={token.expires_at} /> },
-          { title: "Made", render: (token) => <Time value={token.created_at} /> },
+          { title: "Expires", render: (token) => <Time value={token.expires_at} /> },
+          { title: "Created", render: (token) => <Time value={token.created_at} /> },
           {
             title: "Actions",
             render: (token) =>

@@ -46,7 +46,7 @@ export function UserDialog({
   return (
     <FormDialog
       title={user === undefined ? "New user" : `Change ${user.name}`}
-      submitLabel={user === undefined ? "Make the user" : "Save"}
+      submitLabel={user === undefined ? "Create the user" : "Save"}
       fields={["name", "email"]}
       write={write}
       question={isTyped ? formQuestion : null}

@@ -64,7 +64,7 @@ function Shown({ user, path }: { readonly user: User; readonly path: string }): 
             Id: user.id,
             "E-mail": user.email,
             "Subject at the issuer": user.subject ?? "none: signs in with tokens",
-            Made: <Time value={user.created_at} isExact />,
+            Created: <Time value={user.created_at} isExact />,
             Changed: <Time value={user.updated_at} isExact />,
             ...(user.disabled_at !== null && { Disabled: <Time value={user.disabled_at} isExact /> }),
           }}

@@ -25,8 +25,8 @@ export function UsersPage(): JSX.Element {
     <Page title="Users" actions={create}>
       <Card isFlush>
         <FilterBar>
-          <TextFilter label="User has" name="filter[name][contains]" />
-          <TextFilter label="Address has" name="filter[email][contains]" />
+          <TextFilter label="Name contains" name="filter[name][contains]" />
+          <TextFilter label="E-mail contains" name="filter[email][contains]" />
         </FilterBar>
         <ListTable
           label="Users"
@@ -38,7 +38,7 @@ export function UsersPage(): JSX.Element {
             { title: "E-mail", sortBy: "email", render: ({ email }) => email },
             { title: "State", render: (user) => <UserBadges user={user} /> },
             { title: "Id", sortBy: "id", isNumeric: true, render: ({ id }) => id },
-            { title: "Made", render: (user) => <Time value={user.created_at} /> },
+            { title: "Created", render: (user) => <Time value={user.created_at} /> },
           ]}
           empty={<Empty title="No user on this page" action={create} />}
         />

@@ -34,7 +34,7 @@ export const deliveryColumns: readonly Column<Delivery>[] = [
   },
   { title: "Next attempt or last error", render: (delivery) => <Outlook delivery={delivery} /> },
   receiverColumn,
-  { title: "Made", render: ({ created_at: time }) => <Time value={time} /> },
+  { title: "Created", render: ({ created_at: time }) => <Time value={time} /> },
 ];
 
 function Outlook({ delivery }: { readonly delivery: Delivery }): JSX.Element {

@@ -36,7 +36,7 @@ export function DeliveryListPage(): JSX.Element {
                 </LinkButton>
               }
             >
-              Each event that a webhook matches makes one. Make a webhook, then change a record.
+              Each event that matches a webhook creates one. Create a webhook, then change a record.
             </Empty>
           }
         />
@@ -55,8 +55,8 @@ function Filters(): JSX.Element {
           <TextFilter label="Record" name="record_id" placeholder="its id" />
           <TextFilter label="Webhook" name="webhook_id" placeholder="its number" />
           <TextFilter label="URL is" name="url" />
-          <TimeFilter label="Made after" name="created_after" />
-          <TimeFilter label="Made before" name="created_before" />
+          <TimeFilter label="Created after" name="created_after" />
+          <TimeFilter label="Created before" name="created_before" />
         </>
       }
     >

@@ -82,8 +82,8 @@ function Summary({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Eleme
 }
 
 function madeFrom({ parent_delivery_id: parent }: DeliveryDetail): Readonly<Record<string, ReactNode>> {
-  if (parent === null) return { "Made by": "a replay" };
-  return { "Made from": <Link href={`/deliveries/${parent}`}>delivery {parent}</Link> };
+  if (parent === null) return { "Created by": "a replay" };
+  return { "Created from": <Link href={`/deliveries/${parent}`}>delivery {parent}</Link> };
 }
 
 function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {

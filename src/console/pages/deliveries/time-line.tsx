@@ -19,7 +19,9 @@ export function TimeLine({ delivery }: { readonly delivery: DeliveryDetail }): J
       <Step kind="done" title="The event happened" time={delivery.occurred_at} />
       <Step
         kind="done"
-        title={delivery.trigger_kind === "manual" ? "The delivery was made by hand" : "The delivery was made"}
+        title={
+          delivery.trigger_kind === "manual" ? "The delivery was created by hand" : "The delivery was created"
+        }
         time={delivery.created_at}
         wait={secondsBetween(delivery.occurred_at, delivery.created_at)}
       />

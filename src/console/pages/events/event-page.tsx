@@ -32,7 +32,7 @@ export function EventPage({ uuid }: { readonly uuid: string }): JSX.Element {
           <>
             <Summary event={current} />
             <NewestDeliveries
-              title="Who got it"
+              title="Deliveries"
               filter={`event_id=${current.id}`}
               most={50}
               columns={columns}

@@ -43,7 +43,7 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
   if (faults.length > 0)
     return (
       <Note tone="warn" role="status">
-        <h2>Needs a look</h2>
+        <h2>Needs attention</h2>
         {faults.map((fault) => (
           <p key={fault}>{fault}</p>
         ))}
@@ -70,7 +70,7 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
             </div>
           }
         >
-          A webhook says who is told of a change; the first change of a record then makes the first delivery.
+          A webhook sends the changes of records to a URL. The next change creates its first delivery.
         </Empty>
       </Card>
     );

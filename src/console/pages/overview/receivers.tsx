@@ -46,7 +46,7 @@ export function Receivers({
 }): JSX.Element {
   return (
     <Card
-      title="Receivers to look at"
+      title="Receivers that need attention"
       note="Webhooks whose receiver fails, makes deliveries wait, or is off"
       isFlush
     >
@@ -56,7 +56,7 @@ export function Receivers({
         </p>
       ) : (
         <DataTable
-          label="Receivers to look at"
+          label="Receivers that need attention"
           columns={of === "all" ? [...columns, ofAll] : columns}
           rows={receivers}
           rowKey={({ webhook_id }) => webhook_id}

@@ -62,7 +62,7 @@ export function DeleteDialog({
       {tells === true ? (
         <Listening resource={resource} />
       ) : (
-        tells === false && <p>No webhook hears of it: {resource} tells nothing of deletes.</p>
+        tells === false && <p>No webhook is notified: {resource} has no events of deletes.</p>
       )}
     </ConfirmDialog>
   );

@@ -46,7 +46,7 @@ export function RecordStory({
         {(story) =>
           story.events.length === 0 ? (
             <Empty icon="events" title="No event is kept of this record">
-              Its resource tells nothing of changes, or they are older than what is kept.
+              Its resource has no events, or they are older than what is kept.
             </Empty>
           ) : (
             <>

@@ -59,7 +59,7 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
           {...linkOf(shape, rows)}
           empty={
             <Empty icon="resources" title={`There are no ${shape.name} that you may see`} action={create}>
-              {mayCreate ? "Create the first one." : "Those who may create them make the first one."}
+              {mayCreate ? "Create the first one." : "You may not create any."}
             </Empty>
           }
           total={<Total name={shape.name} search={url.search} />}

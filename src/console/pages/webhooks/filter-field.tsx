@@ -40,7 +40,7 @@ export function FilterField({ draft, onChange, error }: FieldsProps): JSX.Elemen
         rows={9}
         hint={
           <>
-            Only events whose <code>data</code> is like that, for example{" "}
+            Only events whose <code>data</code> matches, for example{" "}
             <code>{'{"status": "paid", "amount": {"gte": 100}}'}</code>
           </>
         }

@@ -14,7 +14,7 @@ export function healthOf(webhook: Webhook): Health {
   const { disabled_at: since, failing_since: failing, last_success_at: success } = webhook;
   if (!webhook.is_active) return offBecause(webhook, since);
   if (failing !== null)
-    return { status: "failing", sentence: "Nothing but failures: the first was", since: failing };
+    return { status: "failing", sentence: "Every attempt has failed, the first", since: failing };
   if (success === null) return { status: "new", sentence: "Nothing has been delivered yet.", since: null };
   return { status: "healthy", sentence: "The last delivery was taken", since: success };
 }

@@ -69,7 +69,7 @@ export function NewWebhookPage(): JSX.Element {
           <ScopeNote scope="webhooks" />
         </Card>
       ) : (
-        <Card title={step === 0 ? "What is to be sent?" : "Where is it to go?"}>
+        <Card title={step === 0 ? "What to send" : "Where to send it"}>
           <form className={`stack form${step === 0 ? " wide" : ""}`} noValidate onSubmit={submit}>
             <ErrorLine error={create.error} />
             {step === 0 ? <WhatFields {...fields} /> : <WhereFields {...fields} />}
@@ -86,7 +86,7 @@ export function NewWebhookPage(): JSX.Element {
                   isBusy={create.isPending}
                   isDisabled={draft.url.trim() === "" || headerFaults(draft.headers).length > 0}
                 >
-                  Make the webhook
+                  Create the webhook
                 </Button>
               )}
               <LinkButton href="/webhooks" kind="quiet">

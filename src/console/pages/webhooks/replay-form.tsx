@@ -18,7 +18,7 @@ import { useWebhook } from "./use-webhook.ts";
 
 const kinds = [
   { value: "failed", title: "failed", hint: "Their attempts were spent." },
-  { value: "never", title: "never made", hint: "From before the webhook, or while it was off for long." },
+  { value: "never", title: "never created", hint: "From before the webhook, or while it was off for long." },
   { value: "cancelled", title: "cancelled", hint: "Discarded, or held for too long." },
   { value: "delivered", title: "delivered", hint: "The receiver took them, and has lost them since." },
 ];
@@ -212,9 +212,7 @@ function Counted({ count }: { readonly count: ReplayCount }): JSX.Element {
   const [first] = count.event_ids;
   if (count.count === 0)
     return (
-      <p role="status">
-        No event is like that. Nothing would be delivered; choose a longer time or other kinds.
-      </p>
+      <p role="status">No event matches. Nothing would be delivered; choose a longer time or other kinds.</p>
     );
   return (
     <div>

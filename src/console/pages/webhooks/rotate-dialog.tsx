@@ -67,7 +67,7 @@ export function RotateDialog({
       <p>
         Deliveries are signed with the old and the new secret while the grace lasts, so that none is refused.
       </p>
-      <SelectField label="Grace" isRequired value={grace} options={graces} onChange={setGrace} />
+      <SelectField label="Grace period" isRequired value={grace} options={graces} onChange={setGrace} />
       {grace === "0" && (
         <Note tone="warn">Receivers refuse deliveries from now on, until they have the new secret.</Note>
       )}

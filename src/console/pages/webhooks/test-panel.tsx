@@ -39,9 +39,9 @@ export function TestPanel({
               <h3>Sent</h3>
               <CodeBlock label="The ping" text={pingText({ url, resource }, test.data)} />
             </section>
-            <section className="stack" aria-label="What came back">
+            <section className="stack" aria-label="The answer">
               <div className="row">
-                <h3>Came back</h3>
+                <h3>Answer</h3>
                 <AttemptBadge attempt={test.data} />
               </div>
               <AttemptView attempt={test.data} />

@@ -61,7 +61,7 @@ export function WebhookListPage(): JSX.Element {
     <Page title="Webhooks" actions={create}>
       <Card isFlush>
         <FilterBar>
-          <TextFilter label="URL has" name="filter[url][contains]" />
+          <TextFilter label="URL contains" name="filter[url][contains]" />
           <SelectFilter
             label="Resource"
             name="filter[resource]"

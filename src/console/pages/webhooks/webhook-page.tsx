@@ -43,7 +43,7 @@ export function WebhookPage({ id }: { readonly id: string }): JSX.Element {
               columns={deliveryColumns.filter((one) => one !== receiverColumn)}
               empty={
                 <Empty icon="deliveries" title="No deliveries yet">
-                  The next event that matches makes one. A ping shows now whether the receiver answers.
+                  The next event that matches creates one. A ping shows now whether the receiver answers.
                 </Empty>
               }
             />
@@ -93,7 +93,7 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
             "Rate limit": webhook.rate_limit === null ? "none" : `${webhook.rate_limit} a second`,
             "Last success": <Time value={webhook.last_success_at} />,
             "Last attempt": <Time value={webhook.last_attempt_at} />,
-            Made: <Time value={webhook.created_at} />,
+            Created: <Time value={webhook.created_at} />,
           }}
         />
         {webhook.filter !== null && <JsonView label="Filter" value={webhook.filter} />}

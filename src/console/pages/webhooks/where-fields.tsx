@@ -57,7 +57,7 @@ export function WhereFields({
           label="Secret of your own"
           maxLength={128}
           spellCheck={false}
-          hint="24 to 128 visible characters. Leave it empty, and the service makes a good one."
+          hint="24 to 128 visible characters. Leave it empty, and the service creates one."
           errors={faultsOf(error, "secret")}
           value={draft.secret}
           onChange={(secret) => onChange({ secret })}
