@@ -46,10 +46,13 @@ function keyText({ type, native, scale = 0 }: Field, value: string): string {
 /** Types whose texts contain no character that an id would encode. */
 const plainTypes: readonly FieldType[] = ["Int", "BigInt", "Uuid"];
 
-/** Returns the SQL expression that encodes a text like `encodeURIComponent`, byte by byte. */
+/**
+ * Returns the SQL expression that encodes a text like `encodeURIComponent`, byte by byte.
+ * PostgreSQL refuses patterns under a collation in which different texts are equal.
+ */
 function percentEncoded(text: string): string {
-  const kept = `one COLLATE "C" ~ '[A-Za-z0-9_.!~*''()-]'`;
+  const kept = `one ~ '[A-Za-z0-9_.!~*''()-]'`;
   const escaped = `regexp_replace(upper(encode(convert_to(one, 'UTF8'), 'hex')), '(..)', '%\\1', 'g')`;
-  const characters = `regexp_split_to_table(${text}, '') WITH ORDINALITY AS part (one, place)`;
+  const characters = `regexp_split_to_table(${text} COLLATE "C", '') WITH ORDINALITY AS part (one, place)`;
   return `(SELECT coalesce(string_agg(CASE WHEN ${kept} THEN one ELSE ${escaped} END, '' ORDER BY place), '') FROM ${characters})`;
 }

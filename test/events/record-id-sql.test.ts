@@ -45,6 +45,17 @@ describe("recordIdOf", () => {
       expect(rows).to.deep.equal([{ id: `A%2C1,${shown}` }]);
     });
 
+  it("encodes a text whose collation treats different texts as equal", async () => {
+    await client.query(
+      "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    );
+    const { rows } = await client.query<{ id: string }>(
+      `SELECT ${recordIdOf(prices, "t")} AS id FROM (SELECT 'aÄ,~1' COLLATE any_case AS sku, date '2026-03-28' AS day) AS t`,
+    );
+
+    expect(rows).to.deep.equal([{ id: "a%C3%84%2C~1,2026-03-28" }]);
+  });
+
   for (const [key, type, texts] of [
     [
       field("key", "Decimal", { isKey: true, scale: 2 }),
