@@ -100,7 +100,25 @@ function checkTable(
         );
     }
   }
-  return { faults, notes: notesOn(definition, columns) };
+  const notes = [...notesOn(definition, columns)];
+  for (const { name, column } of found.kind === "table" ? fields.filter((field) => field.isUnique) : []) {
+    if (!byName.has(column) || isUnique([column], uniques)) continue;
+    const lacking = `no unique index of "${table}" has only the column ${column}`;
+    const from = definition.relations.find((one) => one.kind === "many" && one.localField === name)?.resource;
+    // A list would show a record of that resource once for each row with the value.
+    if (from === undefined)
+      notes.push(
+        remark(["fields", name], `${lacking}: requests at the same moment may store a value twice.`),
+      );
+    else
+      faults.push(
+        remark(
+          ["fields", name],
+          `${lacking}, and "${from}" refers to it: make such an index, or remove the reference`,
+        ),
+      );
+  }
+  return { faults, notes };
 }
 
 function only(fault: string): TableFindings {

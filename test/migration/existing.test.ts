@@ -233,6 +233,35 @@ describe("applyMigration beside tables that exist", () => {
     ]);
   });
 
+  it("requires a unique index where others refer to a field, and notes where only the file says unique", async () => {
+    await client.query(`
+      CREATE TABLE owners (id int PRIMARY KEY, code text NOT NULL, email text NOT NULL);
+      CREATE UNIQUE INDEX ON owners (code) WHERE id > 0;
+      CREATE TABLE pets (id int PRIMARY KEY, code text NOT NULL)`);
+    const owners = definition({
+      name: "owners",
+      isManaged: false,
+      supportsCreate: false,
+      fields: [
+        keyField(),
+        field("code", "String", { isUnique: true }),
+        field("email", "String", { isUnique: true }),
+      ],
+    });
+    const code = field("code", "String", {
+      references: { resource: "owners", field: "code", as: "owner", onDelete: "noAction" },
+    });
+    const pets = definition({ name: "pets", isManaged: false, supportsCreate: false, fields: [code] });
+
+    expect((await scene.apply(definitionsOf(owners, pets))).split("\n").slice(1)).to.deep.equal([
+      '  resources/owners.yaml: fields.code: no unique index of "owners" has only the column code, and "pets" refers to it: make such an index, or remove the reference',
+    ]);
+    await client.query("CREATE UNIQUE INDEX ON owners (code)");
+    expect((await scene.plan(definitionsOf(owners, pets))).notes).to.deep.equal([
+      'resources/owners.yaml: fields.email: no unique index of "owners" has only the column email: requests at the same moment may store a value twice.',
+    ]);
+  });
+
   it("lists rules that read missing tables and columns", async () => {
     await client.query(
       "CREATE TABLE countries (code text); CREATE VIEW cities AS SELECT code AS name FROM countries",
