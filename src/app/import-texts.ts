@@ -41,7 +41,10 @@ export function importedText({
       outcome: present === undefined ? "new" : "replaced",
       kept: [],
     };
-  const { text, content: mine } = present;
+  const mine = present.content;
+  // The changes have line feeds. A file with Windows line ends gets them everywhere.
+  const isWindows = present.text.includes("\r\n");
+  const text = isWindows ? present.text.replaceAll("\r\n", "\n") : present.text;
   const before = last === undefined ? guessedLast(mine, imported.content) : renamedLast(last.content, mine);
   const { content, kept } = mergeContent(before, mine, imported.content);
   const comments = { ...last?.comments, ...imported.comments };
@@ -49,7 +52,8 @@ export function importedText({
     ? text
     : editYaml({ text, before: mine, after: content, comments });
   const result = last === undefined ? edited : withComments(edited, last, imported);
-  return { text: result, outcome: result === text ? "unchanged" : "updated", kept };
+  if (result === text) return { text: present.text, outcome: "unchanged", kept };
+  return { text: isWindows ? result.replaceAll("\n", "\r\n") : result, outcome: "updated", kept };
 }
 
 /**

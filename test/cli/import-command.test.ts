@@ -209,6 +209,23 @@ includes: [customer]
     );
   });
 
+  it("keeps Windows line ends, with those of new lines and of comments", async () => {
+    await run();
+    const written = (await readFile(pathOf("orders.yaml"), "utf8")).replaceAll("\n", "\r\n");
+    await writeFile(pathOf("orders.yaml"), written);
+    await psql(database.url, {
+      sql: "ALTER TABLE orders ADD paid_at date; COMMENT ON TABLE orders IS 'of the shop'",
+    });
+
+    expect((await run("--update")).status).to.equal(0);
+    const updated = await readFile(pathOf("orders.yaml"), "utf8");
+
+    expect(updated)
+      .to.match(/^# of the shop\r\n/m)
+      .and.contain("  paid_at: { type: Date, optional: true }\r\n");
+    expect(updated).to.not.match(/[^\r]\n/);
+  });
+
   it("keeps the owner column of the previous import, unless it names another or replaces the files", async () => {
     await run("--owner-column", "user_id");
     const written = await mappingFiles(folder.configDir);
