@@ -101,10 +101,10 @@ function decimalSchema({ precision, scale = 0 }: Field): JsonSchema {
 }
 
 /**
- * Times that an existing table may contain: infinities, years before 1, and years of five or six
- * digits.
+ * Times that an existing table may contain: infinities, years before 1, and years of five to
+ * seven digits.
  */
-const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$|^[0-9]{5,6}-" };
+const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$|^[0-9]{5,7}-" };
 
 /** Schemas of values in answers and webhooks (docs/api.md, "Values"). */
 const shown: Readonly<Record<FieldType, SchemaOf>> = {

@@ -10,15 +10,15 @@ describe("shownSchema", () => {
 
   for (const [type, values] of [
     ["DateTime", ["infinity", "0044-03-15 00:00:00+00 BC", "12026-01-01T00:00:00.000+00:00"]],
-    ["Date", ["-infinity", "0044-03-15 BC", "12026-01-01"]],
+    ["Date", ["-infinity", "0044-03-15 BC", "12026-01-01", "5874897-12-31"]],
   ] as const) {
     it(`accepts a ${type} of another program's table that is beyond ISO 8601, and none of the service's own`, () => {
       const [foreign, own] = [false, true].map((isManaged) =>
         ajv.compile(shownSchema(field("at", type), { isManaged })),
       );
 
-      expect(values.map((value) => foreign?.(value))).to.deep.equal([true, true, true]);
-      expect(values.map((value) => own?.(value))).to.deep.equal([false, false, false]);
+      expect(values.filter((value) => foreign?.(value) !== true)).to.deep.equal([]);
+      expect(values.filter((value) => own?.(value) !== false)).to.deep.equal([]);
       expect(foreign?.("12026")).to.equal(false);
     });
   }
