@@ -29,8 +29,8 @@ function dayOf(column: string): string {
  * a URL.
  */
 function keyText({ type, native, scale = 0 }: Field, value: string): string {
-  // A cast to text adds the mask to an `inet`.
-  if (native !== undefined) return `format('%s', ${value})`;
+  // A cast to text adds the mask to an `inet`, and removes the blanks of a `char(3)`.
+  if (native !== undefined || type === "String") return `format('%s', ${value})`;
   if (type === "Instant") {
     const time = `to_char(${value}, 'YYYY-MM-DD"T"HH24:MI:SS.US')`;
     const isPlain = `isfinite(${value}) AND ${value} >= '0001-01-01'`;

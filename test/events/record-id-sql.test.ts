@@ -56,6 +56,16 @@ describe("recordIdOf", () => {
     expect(rows).to.deep.equal([{ id: "a%C3%84%2C~1,2026-03-28" }]);
   });
 
+  it("keeps the blanks of a char(n), as answers do", async () => {
+    const code = definition({ name: "codes", fields: [field("code", "String", { isKey: true })] });
+    const { rows } = await client.query<{ one: string; of: string }>(
+      `SELECT ${recordIdOf(code, "t")} AS one, ${recordIdOf(prices, "t")} AS of
+       FROM (SELECT 'ab'::char(3) AS code, 'ab'::char(3) AS sku, date '2026-03-28' AS day) AS t`,
+    );
+
+    expect(rows).to.deep.equal([{ one: "ab ", of: "ab%20,2026-03-28" }]);
+  });
+
   for (const [key, type, texts] of [
     [
       field("key", "Decimal", { isKey: true, scale: 2 }),
