@@ -78,7 +78,7 @@ export async function findUnlisted({
     if (count === 0) continue;
     const others = counted(count, "row has", "rows have");
     sentences.push(
-      `The column ${column} of the table ${table} is to hold one of ${values.join(", ")}, and ${others} another value. Change the values first.`,
+      `The column ${column} of the table ${table} is to hold one of ${values.join(", ")}, and ${others} another value. Change the values first. To rename a value, list both names, migrate, change the rows, and then remove the old name.`,
     );
   }
   return sentences;

@@ -2,7 +2,8 @@ import { partsOfTable } from "../db/names.ts";
 import type { Statement } from "./statements.ts";
 
 const dropped = /^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/;
-const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/;
+const madeAnew =
+  /^(?:The `[^`]+` column on the `[^`]+` table would be dropped and recreated|Changed the type of `)/;
 const newRequired = "Added the required column `";
 const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but there are \d+ existing NULL/;
 

@@ -260,7 +260,7 @@ describe("applyMigration", () => {
     expect(await setTo("shipped")).to.equal("done");
 
     expect(await scene.apply(shop, true)).to.include(
-      "The column status of the table orders is to hold one of open, paid, and 1 row has another value. Change the values first.",
+      "The column status of the table orders is to hold one of open, paid, and 1 row has another value. Change the values first. To rename a value, list both names, migrate, change the rows, and then remove the old name.",
     );
 
     const free = orders.fields
@@ -280,7 +280,7 @@ describe("applyMigration", () => {
     await client.query("INSERT INTO notes (level) VALUES (1.5)");
 
     expect((await scene.plan(definitionsOf(withFields(notes, [level])))).impossible).to.deep.equal([
-      "The column level of the table notes is to hold one of 1, 2, and 1 row has another value. Change the values first.",
+      "The column level of the table notes is to hold one of 1, 2, and 1 row has another value. Change the values first. To rename a value, list both names, migrate, change the rows, and then remove the old name.",
     ]);
   });
 

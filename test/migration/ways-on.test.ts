@@ -35,6 +35,12 @@ describe("withWayOn", () => {
         "The `name` column on the `customers` table would be dropped and recreated. This will lead to data loss. A migration by hand can keep the values: change the type there, with USING.",
     },
     {
+      title: "says the same of a required column, which cannot be made anew",
+      fields: [field("name", "Int"), field("city", "String", { isOptional: true })],
+      sentence:
+        "Changed the type of `name` on the `customers` table. No cast exists, the column would be dropped and recreated, which cannot be done since the column is required and there is data in the table. A migration by hand can keep the values: change the type there, with USING.",
+    },
+    {
       title: "says how rows get a value of a new column",
       fields: [field("name", "String"), field("city", "String", { isOptional: true }), field("age", "Int")],
       sentence:
