@@ -1,5 +1,6 @@
 import type { Client } from "pg";
 import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
+import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { columnWishOf, prismaSchemaOf, schemasOf } from "../mapping/models.ts";
@@ -12,7 +13,12 @@ import {
 } from "../migration/core-migrations.ts";
 import { checkExistingTables } from "../migration/existing-table.ts";
 import { findPendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
-import { findInstalled, findUndelivered, type Installed } from "../migration/installed.ts";
+import {
+  findInstalled,
+  findUndelivered,
+  type Installed,
+  type InstalledResource,
+} from "../migration/installed.ts";
 import { readSchema, type LiveSchema } from "../migration/live-tables.ts";
 import { coreTablesOf } from "../migration/lock-tables.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
@@ -176,10 +182,25 @@ export async function planChanges(client: Client, definitions: Definitions): Pro
       ...findings,
       ...changes.notes,
       ...keptTables(definitions, installed),
+      ...(await webhooksOf(client, removed)),
       ...(await findUndelivered(client)).map(undeliveredNote),
     ],
     leftAlone: changes.leftAlone,
   };
+}
+
+/** Returns a note for each resource that no file defines any more, and active webhooks name. */
+async function webhooksOf(client: Client, removed: readonly InstalledResource[]): Promise<readonly string[]> {
+  if (removed.length === 0) return [];
+  const { rows } = await client.query<{ resource: string; count: number }>(
+    `SELECT resource, count(*)::int AS count FROM svc.subscriptions
+     WHERE is_active AND resource = ANY($1) GROUP BY resource ORDER BY resource`,
+    [removed.map(({ name }) => name)],
+  );
+  return rows.map(
+    ({ resource, count }) =>
+      `No mapping file has the resource ${resource} any more: ${counted(count, "active webhook gets", "active webhooks get")} no more events.`,
+  );
 }
 
 /**
