@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
-import { request as httpsRequest } from "node:https";
+import { createServer as createHttpsServer, request as httpsRequest } from "node:https";
 import { createServer, type AddressInfo, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { createAgents, type Agents } from "../../src/outbound/connections.ts";
 import { createSharedLookup } from "../../src/outbound/shared-lookup.ts";
 import { TargetRefusedError } from "../../src/outbound/outbound-errors.ts";
 import { createTargetPolicy } from "../../src/outbound/targets.ts";
+import { codeOf } from "../../src/kit/errors.ts";
+import { selfSigned } from "../support/self-signed.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 
 describe("createAgents", () => {
@@ -113,5 +116,27 @@ describe("the TLS of createAgents", () => {
     expect(suites.filter((suite) => dheSuites.has(suite))).to.deep.equal([]);
     expect(suites).to.include.members([0x1301, 0x1302, 0xc02b, 0xc02f]);
     expect(groups).to.deep.equal([0x001d, 0x0017, 0x0018, 0x0019]);
+  });
+
+  it("does not renegotiate, which a receiver can make costly after the handshake", async () => {
+    const server = createHttpsServer({ ...selfSigned, maxVersion: "TLSv1.2" }, (request, response) => {
+      const socket = request.socket as TLSSocket;
+      socket.on("error", () => undefined);
+      socket.renegotiate({}, () => response.end());
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const agent = createAgents({
+      policy: createTargetPolicy(["127.0.0.0/8"]),
+      keepAlive: false,
+      maxSockets: 1,
+      lookup: createSharedLookup(),
+    }).https;
+    const { port } = server.address() as AddressInfo;
+    const sent = httpsRequest({ host: "127.0.0.1", port, agent, ca: selfSigned.cert }).end();
+    const ended = await once(sent, "response").then(() => "an answer", codeOf);
+    server.close();
+
+    expect(ended).to.equal("ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE");
   });
 });
