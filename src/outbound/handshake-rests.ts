@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setBounded } from "../kit/bounded-map.ts";
 import { NoTurnError } from "./outbound-errors.ts";
+import { bytesBelowTls } from "./tls-overhead.ts";
 
 /** Rests of users whose receivers make TLS handshakes costly. */
 export interface HandshakeRests {
@@ -16,6 +17,10 @@ interface Handshake {
   readonly userId: number;
   /** False for a connection that is not made yet, whose failure costs nothing. */
   hasBegun: boolean;
+  /** Bytes read below TLS until the last note. */
+  bytes: number;
+  /** End of the rest that its success ends; infinite for none. */
+  restsUntilMs?: number;
 }
 
 /** CPU time of a failed handshake in ms beyond which its user rests. An ordinary one takes 2. */
@@ -32,8 +37,9 @@ const noteMs = 5;
  * limit for that. It does so in the thread that sends the webhooks of all users.
  *
  * The CPU time of a handshake is that since the last note or the end of another handshake. Other
- * work may be in it, so only a failed handshake counts. A costly one also ends the others of its
- * user, which would cost as much.
+ * work may be in it, so a handshake that succeeds ends its rest. One counts when it fails, and also
+ * when it has read meanwhile: a receiver may withhold the end. A costly one also ends the others of
+ * its user, which would cost as much.
  *
  * @param patienceMs Limit of the wait for the end of a rest.
  * @param cpuMs Returns the CPU time of this process, in ms.
@@ -53,20 +59,49 @@ export function createHandshakeRests({
   const inProgress = new Map<Duplex, Handshake>();
   let notedMs = 0;
   let timer: NodeJS.Timeout | undefined;
-  const note = (): void => void (notedMs = cpuMs());
+
+  /** Returns the CPU time since the last note, and the handshakes that have read since then. */
+  function note(): { readonly tookMs: number; readonly readers: readonly Handshake[] } {
+    const before = notedMs;
+    notedMs = cpuMs();
+    const readers: Handshake[] = [];
+    for (const [socket, handshake] of inProgress) {
+      const bytes = bytesBelowTls(socket);
+      if (bytes > handshake.bytes) readers.push(handshake);
+      handshake.bytes = bytes;
+    }
+    return { tookMs: notedMs - before, readers };
+  }
+
+  function rest(handshakes: readonly Handshake[], tookMs: number): void {
+    if (tookMs <= mostMs) return;
+    const endsAtMs = now() + Math.min(restTimes * tookMs, longestRestMs);
+    for (const handshake of handshakes) {
+      const { userId } = handshake;
+      // The success of one says nothing of another of its user.
+      const isOnly = handshakes.every((other) => other === handshake || other.userId !== userId);
+      handshake.restsUntilMs = isOnly ? endsAtMs : Infinity;
+      setBounded(untilMs, [userId, endsAtMs], mostResting);
+    }
+    for (const [socket, { userId, restsUntilMs }] of inProgress)
+      if (restsUntilMs === undefined && untilMs.get(userId) === endsAtMs)
+        socket.destroy(new NoTurnError("handshake"));
+  }
+
+  function noteAndRest(): void {
+    const { tookMs, readers } = note();
+    rest(readers, tookMs);
+  }
 
   function end(socket: Duplex, isFailed: boolean): void {
     const handshake = inProgress.get(socket);
     if (handshake === undefined) return;
-    const { userId, hasBegun } = handshake;
+    const { userId, hasBegun, restsUntilMs } = handshake;
     inProgress.delete(socket);
-    const tookMs = cpuMs() - notedMs;
-    note();
-    if (isFailed && hasBegun && tookMs > mostMs) {
-      setBounded(untilMs, [userId, now() + Math.min(restTimes * tookMs, longestRestMs)], mostResting);
-      for (const [other, its] of inProgress)
-        if (its.userId === userId) other.destroy(new NoTurnError("handshake"));
-    }
+    const { tookMs, readers } = note();
+    rest(isFailed && hasBegun ? [handshake, ...readers] : readers, tookMs);
+    if (!isFailed && restsUntilMs !== undefined && untilMs.get(userId) === restsUntilMs)
+      untilMs.delete(userId);
     if (inProgress.size > 0) return;
     clearInterval(timer);
     timer = undefined;
@@ -81,9 +116,9 @@ export function createHandshakeRests({
     watch(userId, socket) {
       if (timer === undefined) {
         note();
-        timer = setInterval(note, noteMs).unref();
+        timer = setInterval(noteAndRest, noteMs).unref();
       }
-      const handshake: Handshake = { userId, hasBegun: false };
+      const handshake: Handshake = { userId, hasBegun: false, bytes: 0 };
       inProgress.set(socket, handshake);
       socket.once("connect", () => (handshake.hasBegun = true));
       // An error comes before the reads of other connections, and `close` after them.
