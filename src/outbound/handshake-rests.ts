@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setBounded } from "../kit/bounded-map.ts";
 import { NoTurnError } from "./outbound-errors.ts";
-import { bytesBelowTls } from "./tls-overhead.ts";
+import { bytesBelowTls, limitOverhead } from "./tls-overhead.ts";
 
 /** Rests of users whose receivers make TLS handshakes costly. */
 export interface HandshakeRests {
@@ -29,6 +29,8 @@ const mostMs = 50;
 const restTimes = 9;
 const longestRestMs = 60_000;
 const mostResting = 10_000;
+/** CPU time that a connection with too much of TLS itself counts as. */
+const excessMs = 100;
 /** Time between two notes of the CPU time while handshakes are in progress. */
 const noteMs = 5;
 
@@ -120,6 +122,7 @@ export function createHandshakeRests({
       }
       const handshake: Handshake = { userId, hasBegun: false, bytes: 0 };
       inProgress.set(socket, handshake);
+      limitOverhead(socket, () => rest([handshake], excessMs));
       socket.once("connect", () => (handshake.hasBegun = true));
       // An error comes before the reads of other connections, and `close` after them.
       for (const event of ["secureConnect", "error", "close"])
