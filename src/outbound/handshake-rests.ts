@@ -23,6 +23,13 @@ interface Handshake {
   restsUntilMs?: number;
 }
 
+interface Note {
+  /** CPU time since the note before. */
+  readonly tookMs: number;
+  /** Handshakes that have read since then. */
+  readonly readers: readonly Handshake[];
+}
+
 /** CPU time of a failed handshake in ms beyond which its user rests. An ordinary one takes 2. */
 const mostMs = 50;
 /** Length of a rest, in times of that CPU time: handshakes of a user get a tenth of the thread. */
@@ -62,8 +69,7 @@ export function createHandshakeRests({
   let notedMs = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  /** Returns the CPU time since the last note, and the handshakes that have read since then. */
-  function note(): { readonly tookMs: number; readonly readers: readonly Handshake[] } {
+  function note(): Note {
     const before = notedMs;
     notedMs = cpuMs();
     const readers: Handshake[] = [];
@@ -75,13 +81,13 @@ export function createHandshakeRests({
     return { tookMs: notedMs - before, readers };
   }
 
-  function rest(handshakes: readonly Handshake[], tookMs: number): void {
+  function rest({ tookMs, readers }: Note): void {
     if (tookMs <= mostMs) return;
     const endsAtMs = now() + Math.min(restTimes * tookMs, longestRestMs);
-    for (const handshake of handshakes) {
+    for (const handshake of readers) {
       const { userId } = handshake;
       // The success of one says nothing of another of its user.
-      const isOnly = handshakes.every((other) => other === handshake || other.userId !== userId);
+      const isOnly = readers.every((other) => other === handshake || other.userId !== userId);
       handshake.restsUntilMs = isOnly ? endsAtMs : Infinity;
       setBounded(untilMs, [userId, endsAtMs], mostResting);
     }
@@ -90,18 +96,13 @@ export function createHandshakeRests({
         socket.destroy(new NoTurnError("handshake"));
   }
 
-  function noteAndRest(): void {
-    const { tookMs, readers } = note();
-    rest(readers, tookMs);
-  }
-
   function end(socket: Duplex, isFailed: boolean): void {
     const handshake = inProgress.get(socket);
     if (handshake === undefined) return;
     const { userId, hasBegun, restsUntilMs } = handshake;
     inProgress.delete(socket);
     const { tookMs, readers } = note();
-    rest(isFailed && hasBegun ? [handshake, ...readers] : readers, tookMs);
+    rest({ tookMs, readers: isFailed && hasBegun ? [handshake, ...readers] : readers });
     if (!isFailed && restsUntilMs !== undefined && untilMs.get(userId) === restsUntilMs)
       untilMs.delete(userId);
     if (inProgress.size > 0) return;
@@ -118,11 +119,11 @@ export function createHandshakeRests({
     watch(userId, socket) {
       if (timer === undefined) {
         note();
-        timer = setInterval(noteAndRest, noteMs).unref();
+        timer = setInterval(() => rest(note()), noteMs).unref();
       }
       const handshake: Handshake = { userId, hasBegun: false, bytes: 0 };
       inProgress.set(socket, handshake);
-      limitOverhead(socket, () => rest([handshake], excessMs));
+      limitOverhead(socket, () => rest({ tookMs: excessMs, readers: [handshake] }));
       socket.once("connect", () => (handshake.hasBegun = true));
       // An error comes before the reads of other connections, and `close` after them.
       for (const event of ["secureConnect", "error", "close"])
