@@ -11,6 +11,7 @@ import { recordRefusal } from "./configuration-audit.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
+import type { StatementNames } from "../db/statement-name.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction, type InTransaction } from "../db/transaction.ts";
@@ -201,20 +202,36 @@ function createRecordDatabase(
   { listTurns, inTransaction }: { readonly listTurns: Turns; readonly inTransaction: InTransaction },
 ): RecordDatabase {
   const names = namesOf(isEmbedded, definitions);
-  return {
+  const patient = {
     records: createTextSql(pool, names),
+    writes: createBatchedSql<number>({ pool, names, keyOf: String, kind: "writes" }),
+    transact: inTransaction,
+  };
+  return {
+    ...patient,
+    // The embedded database has no locks to wait for.
+    hasty: isEmbedded ? patient : createHasty(pool, names),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
-    writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: lists,
       names,
       users: listTurns,
       resources: createTurns(threeQuartersOf(lists)),
     }),
-    transact: inTransaction,
     models: models.get,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),
     comment: () => traceComment(tracing),
+  };
+}
+
+/** Limit of a hasty write's wait for each lock. */
+const hastyMs = 50;
+
+function createHasty(pool: Pool, names: StatementNames): RecordDatabase["hasty"] {
+  return {
+    records: createTextSql(pool, names, hastyMs),
+    writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes", lockLimitMs: hastyMs }),
+    transact: createInTransaction(pool, names, `SET LOCAL lock_timeout = ${hastyMs}`),
   };
 }
 

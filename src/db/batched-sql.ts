@@ -39,6 +39,8 @@ export interface BatchedSqlOptions<Holder> {
    * once.
    */
   readonly kind: "reads" | "equal reads" | "writes";
+  /** Limit of the wait of each statement for a lock. Default: the limit of the statement. */
+  readonly lockLimitMs?: number;
 }
 
 /**
@@ -61,14 +63,15 @@ type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "aga
  * taken after the call.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
-  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
-  const alone = createTextSql(pool, names);
+  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act(), lockLimitMs } = options;
+  const alone = createTextSql(pool, names, lockLimitMs);
+  const ownLimit = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
   const open = new Map<string, { readonly batcher: Batcher<Values, Outcome>; count: number }>();
   const pace = createPace();
 
   async function runTogether(statement: Statement, batch: readonly Values[]): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
-    const before = kind === "writes" && batch.length > 1 ? shortLocks : undefined;
+    const before = kind === "writes" && batch.length > 1 ? shortLocks : ownLimit;
     const { results, fault } = await tryBatch(pool, { ...statement, values: batch, before });
     pace.note(statement.name, (performance.now() - startedAt) / batch.length);
     if (fault !== undefined && batch.length === 1)

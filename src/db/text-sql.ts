@@ -1,5 +1,6 @@
 import { Pool, type ClientBase } from "pg";
-import { isStalePlan, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
+import { inTransaction } from "./sql.ts";
+import { isStalePlan, lockLimitOf, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
 import { statementName, type StatementNames } from "./statement-name.ts";
 import { unsampledComment } from "./traceparent.ts";
 
@@ -30,19 +31,27 @@ export function createStatementNames(isEmbedded: boolean, salt = ""): StatementN
   };
 }
 
-/** @param names See `createStatementNames`. */
-export function createTextSql(over: Pool | ClientBase, names: StatementNames): TextSql {
+/**
+ * @param names See `createStatementNames`.
+ * @param lockLimitMs Limit of the wait for a lock, on a pool. Default: the limit of the statement.
+ */
+export function createTextSql(over: Pool | ClientBase, names: StatementNames, lockLimitMs?: number): TextSql {
+  const before = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
+  const runByPg: TextSql = (text, values) =>
+    before !== undefined && over instanceof Pool
+      ? inTransaction(over, before.text, (client) => runUnnamed(client, text, values))
+      : runUnnamed(over, text, values);
   return async (text, values) => {
     const name = names(text);
-    if (name === undefined) return runByPg(over, text, values);
+    if (name === undefined) return runByPg(text, values);
     try {
-      const [rows = []] = await runBatch(over, { name, text, values: [sentOf(values)] });
+      const [rows = []] = await runBatch(over, { name, text, values: [sentOf(values)], before });
       return rows;
     } catch (error) {
       // In a transaction, the fault has aborted all statements, so the caller repeats the whole
       // transaction.
       if (!(over instanceof Pool) || !isStalePlan(error)) throw error;
-      return runByPg(over, text, values);
+      return runByPg(text, values);
     }
   };
 }
@@ -63,12 +72,12 @@ export function createManySql(over: ClientBase, names: StatementNames): ManySql 
     const name = names(text);
     if (name !== undefined) return runBatch(over, { name, text, values: lists.map(sentOf) });
     const rows: TextRow[][] = [];
-    for (const one of lists) rows.push(await runByPg(over, text, one));
+    for (const one of lists) rows.push(await runUnnamed(over, text, one));
     return rows;
   };
 }
 
-async function runByPg(
+async function runUnnamed(
   over: Pool | ClientBase,
   text: string,
   values: readonly unknown[],

@@ -18,10 +18,11 @@ export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) 
  * running. It would run within the next transaction on the connection.
  *
  * @param names See `createStatementNames`.
+ * @param settings `SET LOCAL` statements.
  */
-export function createInTransaction(pool: Pool, names: StatementNames): InTransaction {
+export function createInTransaction(pool: Pool, names: StatementNames, settings = ""): InTransaction {
   return (work) =>
-    inTransaction(pool, "", async (client) => {
+    inTransaction(pool, settings, async (client) => {
       const [sql, text, many] = [
         sqlOver(client, names),
         createTextSql(client, names),

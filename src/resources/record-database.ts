@@ -17,6 +17,8 @@ export interface RecordDatabase {
   readonly writes: SqlOf<number>;
   readonly lists: ListDatabase;
   readonly transact: InTransaction;
+  /** The same for writes that wait for a lock for a short time only. */
+  readonly hasty: Pick<RecordDatabase, "records" | "writes" | "transact">;
   /** Returns the Prisma client, for arguments of code modules that only Prisma supports. */
   readonly models: () => Promise<ModelsClient>;
   /** Called with the resource's name when the Prisma client has to answer. */

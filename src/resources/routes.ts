@@ -18,7 +18,7 @@ import { createViews } from "./record-view.ts";
 
 export interface ResourceRoutesOptions extends Omit<
   RecordRoutesOptions,
-  "definition" | "databaseFor" | "inTransactionFor"
+  "definition" | "databaseFor" | "inTransactionFor" | "inBatchFor"
 > {
   readonly database: RecordDatabase;
   readonly maxPerPage: number;
@@ -86,6 +86,7 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   const storeOver = (over: RecordDatabase): ReturnType<typeof createStore> =>
     createStore({ definition, definitions, views, database: over });
   const store = storeOver(database);
+  const hasty = storeOver({ ...database, ...database.hasty });
   const { name } = definition;
   const list = createListOperation({ definition, store, ...options });
   const asking = { own: definition, definitions, access };
@@ -96,7 +97,7 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     databaseFor(caller, transaction) {
       if (transaction === undefined) {
         const turns = { name, userId: caller.id, turns: recordTurns };
-        return { store: takingTurns(store, turns), lookup: lookupFor(caller) };
+        return { store: takingTurns(store, hasty, turns), lookup: lookupFor(caller) };
       }
       const { sql, text } = transaction;
       const within = storeOver(databaseWithin(database, transaction));
@@ -110,7 +111,13 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     inTransactionFor:
       ({ id }) =>
       (work) =>
-        recordTurns.run(name, id, () => inTransaction(work)),
+        recordTurns.runWrite(name, id, (isHasty) =>
+          (isHasty ? database.hasty.transact : inTransaction)(work),
+        ),
+    inBatchFor:
+      ({ id }) =>
+      (work) =>
+        recordTurns.runPatient(name, id, () => inTransaction(work)),
   });
   const { supportsCreate, supportsUpdate, supportsDelete } = definition;
   const takesBatches = supportsCreate || supportsUpdate || supportsDelete;

@@ -292,6 +292,28 @@ describe("createBatchedSql, for writes", () => {
     expect(await settled(writes)).to.deep.equal(["23505", [["2"]]]);
   });
 
+  it("fails a write that meets a lock, with a limit for locks, also one that is sent without a name", async () => {
+    const names = createStatementNames(false);
+    const hasty = createBatchedSql<number>({
+      pool: database.pool,
+      names: (text) => (text.endsWith("*/") ? undefined : names(text)),
+      keyOf: String,
+      kind: "writes",
+      lockLimitMs: 20,
+    })(1);
+    const locker = await database.pool.connect();
+    await locker.query("BEGIN; SELECT FROM parents WHERE id = 1 FOR UPDATE");
+    try {
+      expect(await settled([hasty(insert, ["alone", 1])])).to.deep.equal(["55P03"]);
+      expect(await settled([hasty(`${insert} /**/`, ["unnamed", 1])])).to.deep.equal(["55P03"]);
+      const [held] = await settled([hasty(insert, ["held", 1]), hasty(insert, ["free", 2])]);
+      expect(held).to.equal("55P03");
+      expect(await namesOf()).to.deep.equal(["free"]);
+    } finally {
+      locker.release(true);
+    }
+  });
+
   it("does not let a write that meets a lock delay the others", async () => {
     const locker = await database.pool.connect();
     await locker.query("BEGIN; SELECT FROM parents WHERE id = 1 FOR UPDATE");

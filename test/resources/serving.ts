@@ -186,19 +186,23 @@ export function recordDatabaseOf({
   readonly onFallback?: (resource: string) => void;
 }): RecordDatabase {
   const names = createStatementNames(false);
-  return {
+  const patient = {
     records: createTextSql(database.pool, names),
+    writes: createBatchedSql<number>({ pool: database.pool, names, keyOf: String, kind: "writes" }),
+    transact: createInTransaction(database.pool, names),
+  };
+  return {
+    ...patient,
+    hasty: patient,
     reads: createBatchedSql<undefined>({ pool: database.pool, names, keyOf: () => "", kind: "reads" })(
       undefined,
     ),
-    writes: createBatchedSql({ pool: database.pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: database.lists,
       names,
       users: createTurns(10),
       resources: createTurns(10),
     }),
-    transact: createInTransaction(database.pool, names),
     models: async () => models,
     onFallback,
     comment: () => "",

@@ -1,10 +1,12 @@
 import { expect } from "chai";
+import { DatabaseError } from "pg";
 import { always } from "../../src/querying/condition.ts";
 import { createRecordTurns, takingTurns } from "../../src/resources/store-turns.ts";
 import type { RecordStore } from "../../src/resources/record-store.ts";
 
 const find = (store: RecordStore): Promise<unknown> =>
   store.find(1, { where: undefined, shape: "access", access: always });
+const remove = (store: RecordStore): Promise<unknown> => store.remove(1, { where: {}, access: always });
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("takingTurns", () => {
@@ -22,7 +24,11 @@ describe("takingTurns", () => {
         return new Promise((resolve) => ends.push(() => resolve(undefined as never)));
       };
       const store = { find: slow("finds"), remove: slow("removes") } as unknown as RecordStore;
-      return takingTurns(store, { name, userId, turns });
+      const giveUp = async (): Promise<never> => {
+        begun.push(`${userId} gives up ${name}`);
+        throw Object.assign(new DatabaseError("", 0, "error"), { code: "55P03" });
+      };
+      return takingTurns(store, { ...store, remove: giveUp }, { name, userId, turns });
     };
   });
 
@@ -83,6 +89,26 @@ describe("takingTurns", () => {
     await turn();
     expect(begun.slice(6)).to.deep.equal(["3 finds e"]);
     await endAll(asked);
+  });
+
+  it("lets half of the connections wait for locks: a write beyond gives up, and waits for its turn", async () => {
+    const asked = [remove(storeOf("a", 1)), remove(storeOf("b", 1)), remove(storeOf("b", 2))];
+    await turn();
+    asked.push(remove(storeOf("c", 2)));
+    await turn();
+    asked.push(find(storeOf("d", 3)), remove(storeOf("d", 3)));
+    await turn();
+    expect(begun.slice(3)).to.deep.equal(["2 gives up c", "3 finds d", "3 gives up d"]);
+
+    ends[0]?.();
+    await asked[0];
+    await turn();
+    expect(begun.slice(6)).to.deep.equal(["3 removes d"]);
+    for (const end of ends.splice(0)) end();
+    await turn();
+    expect(begun.slice(7)).to.deep.equal(["2 removes c"]);
+    for (const end of ends.splice(0)) end();
+    await Promise.all(asked);
   });
 
   it("gives each free turn to the user who has waited longest, also one who waited for the last", async () => {
