@@ -24,6 +24,8 @@ type SealedPosition = [Position["isBackwards"], Position["values"], Position["is
 const algorithm = "aes-256-gcm";
 const ivBytes = 12;
 const tagBytes = 16;
+/** Blanks fill a block, so that its length shows little of a value that the client may not see. */
+const blockBytes = 128;
 
 /**
  * Creates the encryption of cursors.
@@ -39,11 +41,10 @@ export function createCursors(secret: Uint8Array | string, previous: readonly Ui
     seal(position, binding) {
       const iv = randomBytes(ivBytes);
       const cipher = createCipheriv(algorithm, own, iv).setAAD(Buffer.from(binding));
-      const sealed = cipher.update(
-        JSON.stringify([position.isBackwards, position.values, position.isInclusive]),
-        "utf8",
-      );
-      return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString("base64url");
+      const json = Buffer.from(JSON.stringify([position.isBackwards, position.values, position.isInclusive]));
+      const padding = Buffer.alloc(-json.length & (blockBytes - 1), " ");
+      const sealed = [cipher.update(json), cipher.update(padding), cipher.final()];
+      return Buffer.concat([iv, ...sealed, cipher.getAuthTag()]).toString("base64url");
     },
     open(text, binding) {
       const bytes = Buffer.from(text, "base64url");

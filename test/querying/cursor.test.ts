@@ -15,6 +15,19 @@ describe("createCursors", () => {
     expect(cursors.open("short", "tasks")).to.equal(undefined);
   });
 
+  it("has the same length for values of 1 and of 100 bytes, and opens longer ones", () => {
+    const cursors = createCursors(now);
+    const [short, long, longer] = ["a", "é".repeat(50), "é".repeat(500)].map((value) => {
+      const one = { ...position, values: [value, "7"] };
+      const cursor = cursors.seal(one, "tasks");
+      expect(cursors.open(cursor, "tasks")).to.deep.equal(one);
+      return cursor.length;
+    });
+
+    expect(short).to.equal(long);
+    expect(longer).to.be.above(long ?? 0);
+  });
+
   it("opens those of earlier keys, and makes none with them", () => {
     const rotated = createCursors(now, [other, before]);
 
