@@ -60,6 +60,21 @@ describe("sliceReads", () => {
     expect(lengths.reduce((sum, length) => sum + length, 0)).to.equal(pushes * 8192);
   });
 
+  it("ends a connection after 1 MB for an answer, and counts again for the next one", async () => {
+    const { socket } = open();
+    socket.on("error", () => undefined);
+    await turn();
+    for (let answers = 0; answers < 3; answers += 1) {
+      socket.push(Buffer.alloc(1024 * 1024));
+      await turn();
+      if (answers < 2) socket.emit("free");
+    }
+    expect(socket.destroyed).to.equal(false);
+    socket.push(Buffer.alloc(1));
+
+    expect(socket.errored).to.have.property("code", "ERR_ANSWER_TOO_LARGE");
+  });
+
   it("hands out nothing after the end of the connection", async () => {
     const { socket, lengths } = open((read, one) => read.length === 2 && one.destroy());
     await turn();
