@@ -48,8 +48,6 @@ export interface RecordRoutesOptions extends PostOptions {
   readonly databaseFor: (caller: Caller, transaction?: Transaction) => DatabaseAccess;
   /** Returns a function that runs a transaction in a turn of the user and the resource. */
   readonly inTransactionFor: (caller: Caller) => InTransaction;
-  /** The same for a batch, which may wait for locks. */
-  readonly inBatchFor: (caller: Caller) => InTransaction;
   readonly batchTurns: BatchTurns;
   /** Creates the address of a new record. */
   readonly urlOf: UrlOf;
@@ -143,12 +141,12 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
 async function answerBatch(
   ctx: ApiContext,
   records: RecordOperations,
-  { definition, inBatchFor, answerPost, batchTurns }: RecordRoutesOptions,
+  { definition, inTransactionFor, answerPost, batchTurns }: RecordRoutesOptions,
   requestOf: (transaction: Transaction) => WriteRequest,
 ): Promise<void> {
   const operations = readBatch(await readJsonBody(ctx));
   const isDelete = operations.every(({ method }) => method === "delete");
-  const committing = refusingAtCommit(inBatchFor(ctx.state.caller), (error) =>
+  const committing = refusingAtCommit(inTransactionFor(ctx.state.caller), (error) =>
     isDelete ? refuseDelete(error) : refuseWrite(definition, error),
   );
   const { rawBody = "" } = ctx.request as { readonly rawBody?: string };

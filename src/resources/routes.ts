@@ -18,7 +18,7 @@ import { createViews } from "./record-view.ts";
 
 export interface ResourceRoutesOptions extends Omit<
   RecordRoutesOptions,
-  "definition" | "databaseFor" | "inTransactionFor" | "inBatchFor"
+  "definition" | "databaseFor" | "inTransactionFor"
 > {
   readonly database: RecordDatabase;
   readonly maxPerPage: number;
@@ -114,10 +114,6 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
         recordTurns.runWrite(name, id, (isHasty) =>
           (isHasty ? database.hasty.transact : inTransaction)(work),
         ),
-    inBatchFor:
-      ({ id }) =>
-      (work) =>
-        recordTurns.runPatient(name, id, () => inTransaction(work)),
   });
   const { supportsCreate, supportsUpdate, supportsDelete } = definition;
   const takesBatches = supportsCreate || supportsUpdate || supportsDelete;

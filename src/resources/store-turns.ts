@@ -7,11 +7,9 @@ import type { RecordStore } from "./record-store.ts";
 export interface RecordTurns {
   /** Runs `act` when the user has a turn of the resource. */
   run<T>(resource: string, userId: number, act: () => Promise<T>): Promise<T>;
-  /** The same for work that may wait for locks: no more than half of the connections do. */
-  runPatient<T>(resource: string, userId: number, act: () => Promise<T>): Promise<T>;
   /**
    * The same for a write. While half of the connections may wait for locks, `act` is hasty: it must
-   * give up soon on a lock. It is then run again, patiently.
+   * give up soon on a lock. It is then run again, and may wait.
    */
   runWrite<T>(resource: string, userId: number, act: (isHasty: boolean) => Promise<T>): Promise<T>;
 }
@@ -100,7 +98,6 @@ export function createRecordTurns({
 
   return {
     run,
-    runPatient: (name, userId, act) => run(name, userId, act, [patient]),
     async runWrite(name, userId, act) {
       let isHasty = false;
       try {

@@ -19,7 +19,7 @@ describe("users who together wait for the same rows", () => {
   const resources = { "alphas.yaml": file("alphas", "Alpha"), "betas.yaml": file("betas", "Beta") };
   const service = serviceOfSuite({ mode: "servers", resources });
 
-  it("leave connections for the reads and writes of another user", async () => {
+  it("leave connections for the reads, writes and batches of another user", async () => {
     const [victim, ...others] = await Promise.all([1, 2, 3, 4, 5].map(() => service.createUser()));
     const client = new Client({ connectionString: service.config.database.url });
     await client.connect();
@@ -43,11 +43,12 @@ describe("users who together wait for the same rows", () => {
         ["GET", "/resources/alphas/0", undefined],
         ["POST", "/resources/alphas", { reference: "y" }],
         ["POST", "/resources/betas", { reference: "y" }],
+        ["POST", "/resources/betas/batch", { operations: [{ method: "create", data: { reference: "z" } }] }],
       ] as const)
         statuses.push((await victim?.request(method, path, body))?.status ?? 0);
       await client.query("COMMIT");
 
-      expect(statuses).to.deep.equal([200, 200, 404, 201, 201]);
+      expect(statuses).to.deep.equal([200, 200, 404, 201, 201, 200]);
       for (const { status } of await Promise.all(waiting)) expect(status).to.equal(422);
     } finally {
       await client.end();
