@@ -139,6 +139,12 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   return { kind: "other" };
 }
 
+/** Returns whether a statement of pg or Prisma failed because it reached its time limit. */
+export function isTimeLimitOver(error: unknown): boolean {
+  const { code, meta, cause } = (error ?? {}) as Thrown;
+  return ((meta?.driverAdapterError?.cause ?? cause)?.originalCode ?? code) === "57014";
+}
+
 /** Returns whether a statement failed because it reached its time limit for a lock. */
 export function isLockWaitOver(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "55P03";

@@ -1,7 +1,7 @@
 import { rowOfSnapshot } from "./snapshot-row.ts";
 import { serviceResource } from "./event.ts";
 import type { OutboxEvent } from "./outbox.ts";
-import { databaseFaultOf } from "../db/database-fault.ts";
+import { databaseFaultOf, isTimeLimitOver } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { findRelatedRecords } from "./related-records.ts";
 import { messageWithCause } from "../kit/errors.ts";
@@ -29,9 +29,14 @@ export type PresentedAll =
   | { readonly kind: "each"; readonly answers: readonly Presented[] }
   /**
    * No event can be presented. `isPassing`: the database is unavailable, which is no fault of the
-   * resource.
+   * resource. `isTooSlow`: a statement took too long, perhaps because of one of the events.
    */
-  | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
+  | {
+      readonly kind: "none";
+      readonly reason: string;
+      readonly isPassing: boolean;
+      readonly isTooSlow?: boolean;
+    };
 
 /** Returns the Prisma delegate of a model. */
 type DelegateOf = (model: string) => Promise<Delegate>;
@@ -84,7 +89,12 @@ export function createEventPresenter({
     } catch (error) {
       const { kind } = databaseFaultOf(error);
       if (kind === "too_large") throw error;
-      return { kind: "none", reason: messageWithCause(error), isPassing: kind === "unavailable" };
+      return {
+        kind: "none",
+        reason: messageWithCause(error),
+        isPassing: kind === "unavailable",
+        isTooSlow: isTimeLimitOver(error),
+      };
     }
   };
 }

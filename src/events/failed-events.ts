@@ -20,7 +20,8 @@ export interface FailedEvents {
     options?: { readonly resource?: string; readonly isLasting?: boolean; readonly isOnWay?: boolean },
   ): number;
   /**
-   * Takes due events. The more often they have failed, the fewer are taken at once, down to one.
+   * Takes due events, first those that failed on their way. The more often they have failed, the
+   * fewer are taken at once, down to one.
    */
   take(limit: number): readonly string[];
   /** Makes an event due again that was taken and not tried. */
@@ -84,7 +85,10 @@ export function createFailedEvents({
       return pauseMs;
     },
     take(limit) {
-      const due = [...events].filter(([, { retryAtMs }]) => retryAtMs <= now());
+      const all = [...events].filter(([, { retryAtMs }]) => retryAtMs <= now());
+      const onWay = all.filter(([, { isOnWay }]) => isOnWay);
+      // Events of a slow owner may be due without end, and others would wait behind them.
+      const due = onWay.length > 0 ? onWay : all;
       if (due.length === 0) return [];
       const least = Math.min(...due.map(([, { failures }]) => failures));
       const atOnce = Math.max(1, limit >> (2 * Math.min(least, 15)));

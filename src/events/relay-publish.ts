@@ -130,7 +130,10 @@ async function publish(state: RelayState, group: Group): Promise<void> {
       isProbe: group.isProbe,
     });
   }
-  if (refused.length < events.length) wakeResource(state, resource);
+  if (refused.length < events.length) {
+    state.slow.presented(resource);
+    wakeResource(state, resource);
+  }
   for (const { id } of refused) retryLater(state, id);
   if (group.isProbe) for (const { id } of refused) retryLater(state, id, { resource });
   if (refused.length > 0)
@@ -203,10 +206,13 @@ async function stillWaiting(
  * failed before are retried one by one after they fail together.
  */
 function isFailing(
-  { failed, resting }: RelayState,
-  { resource, events, presented, isProbe }: Group,
+  { failed, resting, slow }: RelayState,
+  { resource, events, presented, isProbe, readAtMs: startedAtMs }: Group,
 ): boolean {
   if (isProbe || resting.has(resource)) return isProbe;
-  if (presented.kind === "none") return events.some(({ id }) => !failed.has(id));
+  if (presented.kind === "none") {
+    const areNew = events.some(({ id }) => !failed.has(id));
+    return presented.isTooSlow === true ? slow.tookTooLong(events, { startedAtMs, areNew }) : areNew;
+  }
   return events.length >= failingFrom || failed.isFull(resource);
 }

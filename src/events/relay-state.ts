@@ -10,6 +10,7 @@ import { createPublishWindow, smallBytes, type PublishWindow } from "./publish-w
 import { createRelayPace, type RelayPace } from "./relay-pace.ts";
 import type { RelayShares, Share } from "./relay-shares.ts";
 import { createRestingResources, type RestingResources } from "./resting-resources.ts";
+import { createSlowOwners, type SlowOwners } from "./slow-owners.ts";
 
 export interface RelayOptions extends PublishOptions {
   readonly broker: Broker;
@@ -39,6 +40,7 @@ export interface RelayState {
   readonly pace: RelayPace;
   readonly failed: FailedEvents;
   readonly resting: RestingResources;
+  readonly slow: SlowOwners;
   /** Resources whose events are being presented. */
   readonly busy: Set<string>;
   readonly underWay: Set<Promise<void>>;
@@ -94,6 +96,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     pace: createRelayPace({ now }),
     failed: createFailedEvents({ longestPauseMs, now }),
     resting: createRestingResources({ longestPauseMs, now }),
+    slow: createSlowOwners({ now }),
     busy: new Set(),
     underWay: new Set(),
     likelyBytes: new Map(),

@@ -225,14 +225,15 @@ async function presentAgain(state: RelayState, events: readonly FoundEvent[]): P
   const startedAt = now();
   const fit = fitting(state, events);
   for (const { id } of without(events, fit)) state.failed.giveBack(id);
-  const groups = [...groupBy(fit, resourceOf)];
-  await Promise.all(
-    groups.map(([resource, group]) => startPublishing(state, resource, group, { isRetry: true })),
-  );
+  for (const group of groupBy(fit, (event) => state.slow.groupOf(event)).values()) {
+    // Slow groups must not delay the others, or use both connections of the relay.
+    if (now() - startedAt >= slowRetryMs) for (const { id } of group) state.failed.giveBack(id);
+    else await startPublishing(state, group[0]?.resource ?? "", group, { isRetry: true });
+  }
   const tookMs = now() - startedAt;
-  // A slow group is soon divided.
-  const isSlow = events.length === 1 && tookMs >= slowRetryMs;
-  state.nextRetryMs = now() + (isSlow ? aloneRest * tookMs : 0);
+  // A slow group is soon divided, but a slow owner may have more and more events.
+  const mayRest = events.length === 1 || events.every((event) => state.slow.has(event));
+  state.nextRetryMs = now() + (mayRest && tookMs >= slowRetryMs ? aloneRest * tookMs : 0);
   state.alarm.wake();
 }
 
@@ -336,7 +337,13 @@ function canCatchUp(state: RelayState): boolean {
 
 /** Begins to publish the events that were found. Returns how many of them are new to the relay. */
 function begin(state: RelayState, events: readonly FoundEvent[]): number {
-  const fresh = events.filter((event) => isNew(state, event));
+  const all = events.filter((event) => isNew(state, event));
+  const slow = all.filter((event) => state.slow.has(event) && !state.failed.isFull(event.resource));
+  for (const { id, resource } of slow) {
+    state.failed.add(id, { resource });
+    state.failed.giveBack(id);
+  }
+  const fresh = without(all, slow);
   const fit = fitting(state, fresh);
   for (const event of without(fresh, fit)) giveBack(state, event);
   for (const [resource, group] of groupBy(fit, resourceOf)) {
@@ -344,7 +351,7 @@ function begin(state: RelayState, events: readonly FoundEvent[]): number {
     for (const event of group.slice(most)) giveBack(state, event);
     if (most > 0) void startPublishing(state, resource, group.slice(0, most));
   }
-  return fresh.length;
+  return all.length;
 }
 
 function readScans(state: RelayState, share: Share, scans: readonly Scan[]): Promise<OutboxRead> {

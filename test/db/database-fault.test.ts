@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../src/db/client.ts";
 import type { Delegate } from "../../src/db/models-client.ts";
-import { databaseFaultOf } from "../../src/db/database-fault.ts";
+import { databaseFaultOf, isTimeLimitOver } from "../../src/db/database-fault.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
@@ -218,6 +218,32 @@ describe("databaseFaultOf", () => {
     ])
       expect(databaseFaultOf(await failureOf(act()))).to.deep.equal({ kind: "unavailable" });
 
+    await database.close();
+    await created.drop();
+  });
+
+  it("recognises a statement that reached its time limit, of pg and of Prisma, and no other", async () => {
+    const created = await createTestDatabase();
+    const database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+    const prisma = createCoreClient(database.pool);
+    const limited = (text: string): Promise<unknown> =>
+      failureOf(
+        prisma.$transaction(async (tx) => {
+          await tx.$executeRaw`SET LOCAL statement_timeout = '10ms'`;
+          await tx.$executeRawUnsafe(text);
+        }),
+      );
+
+    await database.pool.query("SET statement_timeout = '10ms'");
+    const errors = [
+      await failureOf(database.pool.query("SELECT pg_sleep(5)")),
+      await limited("SELECT pg_sleep(5)"),
+      await failureOf(database.pool.query("SELECT 1 / 0")),
+      await limited("SELECT 1 / 0"),
+      undefined,
+    ];
+
+    expect(errors.map(isTimeLimitOver)).to.deep.equal([true, true, false, false, false]);
     await database.close();
     await created.drop();
   });

@@ -26,4 +26,16 @@ describe("createEventPresenter, of references to large records", () => {
 
     expect(fault).to.deep.equal({ kind: "too_large", rows: 3 });
   });
+
+  it("reports that a statement took too long, perhaps for one of the events", async () => {
+    const present = createEventPresenter({
+      definitions,
+      sql: () => Promise.reject(Object.assign(new Error("statement timeout"), { code: "57014" })),
+      delegateOf: () => expect.fail("the statement is no work for Prisma"),
+    });
+
+    const answer = await present("sales", [{ snapshot: { id: 1, shop_id: 1 } }]);
+
+    expect(answer).to.include({ kind: "none", isPassing: true, isTooSlow: true });
+  });
 });

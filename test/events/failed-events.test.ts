@@ -84,7 +84,7 @@ describe("createFailedEvents", () => {
     fail("arrived", 6);
     for (const id of ["arrived", "never failed"]) room.arrived(id);
     expect(room.take(70)).to.deep.equal([]);
-    nowMs += 32_000;
+    nowMs += 2_000;
     expect(room.take(1)).to.deep.equal(["refused"]);
     fail("refused", 1);
 
@@ -117,6 +117,14 @@ describe("createFailedEvents", () => {
     nowMs += 8_000;
 
     expect([room.take(200), room.take(200)]).to.deep.equal([["once"], ["often"]]);
+  });
+
+  it("returns those first that failed on their way, however often", () => {
+    fail("once");
+    for (let count = 0; count < 4; count += 1) room.add("on its way", { isOnWay: true });
+    nowMs += 8_000;
+
+    expect([room.take(200), room.take(200)]).to.deep.equal([["on its way"], ["once"]]);
   });
 
   it("is full for a resource with half of the free places of 10,000", () => {

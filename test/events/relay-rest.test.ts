@@ -27,6 +27,13 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
       },
       { what: `${count} events` },
     );
+  /** Adds events together; their owners are the first letters of their records. */
+  const addOfOwners = (names: readonly string[]): Promise<unknown> =>
+    scene.core.sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
+       SELECT 'notes', 'on_update', name, left(name, 1), '{}' FROM unnest($1::text[]) AS name`,
+      [names],
+    );
   beforeEach(() => {
     // A whole number, so that sums of times are exact.
     scene.stoppedAtMs = Math.round(performance.now());
@@ -96,7 +103,7 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
   });
 
   describe("beside events that take longer than a statement may", () => {
-    const slowly = { kind: "none", reason: "statement timeout", isPassing: true } as const;
+    const slowly = { kind: "none", reason: "statement timeout", isPassing: true, isTooSlow: true } as const;
     let slow: Set<string>;
     let alone: string[];
     const presentSlowly: typeof present = async (resource, events) => {
@@ -124,9 +131,9 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
         expect(published().toSorted()).to.deep.equal(numbers(10).toSorted());
       });
 
-    it("rests once for one among many, and tries those beside it in ever smaller groups", async () => {
+    it("does not rest for one among many, and tries those of its owner in ever smaller groups", async () => {
       slow = new Set(["20"]);
-      await addEvents(40);
+      await addEvents(40, "notes", "7");
       start({
         batchSize: 70,
         async present(resource, events) {
@@ -135,24 +142,75 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
           return answer;
         },
       });
-      await untilOut(2);
+      await until(() => alone.length === 40, { what: "all of them together" });
 
-      // The next 17 succeed, the 17 behind them fail, and the last four follow at once.
+      // The first 17 succeed, the 17 behind them fail, and the last six follow at once.
       scene.skewMs += 1_000;
-      await untilPublished(2 + 17 + 4);
+      await untilPublished(17 + 6);
       slow.clear();
       await untilOut(40);
-      expect(pauses()).to.deep.equal([1_000]);
+      expect(pauses()).to.deep.equal([]);
+    });
+
+    it("rests when new events fail a second time, and none was presented between", async () => {
+      slow = new Set(["1", "2"]);
+      await scene.work.addEvent({ recordId: "1" });
+      start({ batchSize: 70, present: presentSlowly });
+      await until(() => alone.length === 1, { what: "the first try" });
+      expect(pauses()).to.deep.equal([]);
+
+      await scene.work.addEvent({ recordId: "2" });
+      await scene.untilLine("relay.resting");
+      slow.clear();
+      await untilOut(2);
+    });
+
+    it("tries those of others without them, and later ones of their owner apart", async () => {
+      const ownersOfGroups: string[] = [];
+      let isTried = false;
+      await addOfOwners(["a1", "b1"]);
+      start({
+        batchSize: 70,
+        async present(resource, events) {
+          ownersOfGroups.push([...new Set(events.map(({ ownerId }) => ownerId))].join());
+          if (!events.some(({ ownerId }) => ownerId === "b")) return present(resource, events);
+          if (ownersOfGroups.length > 1 && !isTried) {
+            scene.skewMs += 1_000;
+            await addOfOwners(["a2"]);
+            await untilPublished(2);
+            isTried = true;
+          }
+          return slowly;
+        },
+      });
+      await untilOut(2);
+      await until(() => scene.lines.filter(({ event }) => event === "relay.refused").length === 2, {
+        what: "the end of a try of b1 alone, during which a2 was presented",
+      });
+
+      await addOfOwners(["a3", "b3"]);
+      await untilPublished(3);
+
+      expect(published()).to.deep.equal(["a1", "a2", "a3"]);
+      expect(ownersOfGroups.filter((owners) => owners.includes(","))).to.have.length(1);
+      expect(pauses()).to.deep.equal([]);
     });
 
     it("continues with new events after any number of earlier ones", async () => {
       slow = new Set(numbers(60));
       await addEvents(60);
-      start({ batchSize: 70, present: presentSlowly });
+      start({
+        batchSize: 70,
+        async present(resource, events) {
+          const answer = await presentSlowly(resource, events);
+          if (answer.kind === "none") scene.skewMs += 2_000;
+          return answer;
+        },
+      });
       await until(
         () => {
           scene.skewMs += 100;
-          return pauses().length > 3;
+          return alone.length > 60;
         },
         { what: "some tries" },
       );
