@@ -287,7 +287,7 @@ export const endFlightsText = `
     SELECT id FROM svc.flights
     WHERE ends_at < now() + $2 * interval '1 millisecond' OR ends_at > now() + $3 * interval '1 millisecond' + interval '1 hour'
       OR id = ANY($4::uuid[])
-    ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+    ORDER BY id <> ALL($4::uuid[]), id LIMIT $1 FOR UPDATE SKIP LOCKED
   ), ${endedText("ARRAY(SELECT id FROM over)")}, due AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry) ${leftOverText("SELECT NULL::bigint")}
     ON CONFLICT (delivery_id) DO NOTHING

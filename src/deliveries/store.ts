@@ -196,7 +196,7 @@ function createTaking(sql: Sql): Taking {
       return toTaken(await inFlight((flightId) => sql<TakenRow>(takeParkedText, [...values, flightId])));
     },
     async endOverdueFlights({ limit, flightMs }) {
-      const ids = [...unanswered];
+      const ids = [...unanswered].slice(0, limit);
       const { count } = await getRow<{ count: number }>(sql, endFlightsText, [limit, 0, flightMs, ids]);
       for (const id of ids) unanswered.delete(id);
       return count;
