@@ -36,6 +36,8 @@ export interface ServeOptions extends Environment {
 const closeLimitMs = 5_000;
 /** How long a probe or a scrape may still take then. */
 const healthLimitMs = 200;
+/** Limit for the last lines of the log. */
+const flushLimitMs = 2_000;
 
 /**
  * Runs `svc <program>`: waits for its servers, works, reloads, and stops on a signal. `/livez` and
@@ -108,7 +110,8 @@ export async function serve(options: ServeOptions): Promise<number> {
     return isClean ? 0 : 1;
   } finally {
     await health.close({ limitMs: healthLimitMs });
-    await flushed(log);
+    // `process.exit` would wait for the write of a line that no program reads.
+    if (!(await endsWithin(flushLimitMs, flushed(log)))) process.kill(process.pid, "SIGKILL");
   }
 }
 

@@ -10,6 +10,9 @@ export type Log = Logger;
 const secretKeys = ["authorization", "body", "cookie", "headers", "password", "secret", "token", "url"];
 const censor = "…";
 
+/** Most characters of lines that wait for a reader of stdout. Further lines are dropped. */
+const mostWaiting = 8_000_000;
+
 /**
  * Creates a log of JSON lines on stdout. `svc-admin` logs to stderr, since its stdout is for the
  * answer.
@@ -27,8 +30,9 @@ export function createLog({
 }): Log {
   // With a `minLength` of 0, `flush` would call back at once, before the lines are written.
   const isSync = destination === 2 || isPretty;
-  const output = pino.destination({ dest: destination, sync: isSync, minLength: isSync ? 0 : 1 });
-  return pino(
+  const minLength = isSync ? 0 : 1;
+  const output = pino.destination({ dest: destination, sync: isSync, minLength, maxLength: mostWaiting });
+  const log = pino(
     {
       level,
       base: null,
@@ -40,6 +44,15 @@ export function createLog({
     },
     isPretty ? prettily(output) : output,
   );
+  let lines = 0;
+  output.on("drop", () => (lines += 1));
+  output.on("drain", () => {
+    if (lines === 0) return;
+    const lost = { event: "log.lost", lines };
+    lines = 0;
+    log.warn(lost, "lines of the log were lost, because no program read them");
+  });
+  return log;
 }
 
 /**

@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { idsForLog, isForPeople } from "../../src/telemetry/log.ts";
@@ -7,6 +8,11 @@ const run = promisify(execFile);
 
 /** Returns the output of a program that has a `log` with these options. */
 async function output(options: string, program: string): Promise<string> {
+  return (await run(process.execPath, argumentsOf(options, program))).stdout;
+}
+
+/** Returns the arguments with which Node.js runs such a program. */
+function argumentsOf(options: string, program: string): string[] {
   const text = `
     import { createRequire } from "node:module";
     import { createLog } from ${JSON.stringify(new URL("../../src/telemetry/log.ts", import.meta.url).href)};
@@ -15,8 +21,7 @@ async function output(options: string, program: string): Promise<string> {
     ${program}
     await flushed();
     process.exit();`;
-  const { stdout } = await run(process.execPath, ["--import", "tsx", "--input-type=module", "-e", text]);
-  return stdout;
+  return ["--import", "tsx", "--input-type=module", "-e", text];
 }
 
 const messagesOf = (stdout: string): readonly string[] =>
@@ -69,6 +74,22 @@ describe("createLog", () => {
     );
 
     expect(stdout).to.match(/^\[.*INFO.*one.*count.*\nwritten past the log\n$/);
+  });
+
+  it("keeps 8 MB of lines that no program reads, and then tells how many were lost", async function () {
+    this.timeout(20_000);
+    const program = `
+      for (let line = 0; line < 20_000; line += 1) log.info("x".repeat(1_000));
+      console.error("written");
+      await flushed();`;
+    const child = spawn(process.execPath, argumentsOf('{ level: "info" }', program));
+    await once(child.stderr, "data");
+
+    const messages = messagesOf((await child.stdout.toArray()).join(""));
+
+    const kept = messages.filter((msg) => msg.startsWith("x")).length;
+    expect(kept).to.be.within(7_000, 8_000);
+    expect(messages.at(-1)).to.equal("lines of the log were lost, because no program read them");
   });
 
   it("loads no package for people where machines read", async () => {
