@@ -83,10 +83,7 @@ export async function startPrivateRabbitMq({
     RABBITMQ_MNESIA_BASE: join(folder, "mnesia"),
     RABBITMQ_LOG_BASE: join(folder, "log"),
     RABBITMQ_PID_FILE: join(folder, "pid"),
-    // Idle threads sleep at once. Otherwise they spin for a while, for a quarter of the CPU of a
-    // start.
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
-      "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none",
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: "-kernel inet_dist_use_interface {127,0,0,1}",
     // Together with -noinput below, the script is replaced by the node instead of waiting for it,
     // so that signals reach the node.
     RABBITMQ_ALLOW_INPUT: "1",
