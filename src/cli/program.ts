@@ -13,6 +13,7 @@ import { createLog } from "../telemetry/log.ts";
 import { addImportCommand } from "./import-command.ts";
 import { addMigrateCommand } from "./migrate-command.ts";
 import { addReloadCommand } from "./reload-command.ts";
+import { addStatusCommand } from "./status-command.ts";
 import { addResourceCommands } from "../resources/commands.ts";
 import { addSubscriptionCommands } from "../subscriptions/commands.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
@@ -48,6 +49,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminEnvironment): Co
   addImportCommand(program, { open: openAsIs, cwd, terminal });
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
   addReloadCommand(program, { open, read, terminal });
+  addStatusCommand(program, { open, terminal });
   addOpenApiCommand(program, { read, terminal });
   addDeliveryCommands(program, { open, terminal });
   addWebhookCommands(program, { open, terminal });

@@ -13,8 +13,16 @@ import {
   receiversOfUserText,
 } from "./stats-texts.ts";
 
+export type StatsRow = Readonly<Record<string, unknown>>;
+
 /** The answer to `GET /stats`. */
-export type Stats = Readonly<Record<string, unknown>>;
+export interface Stats extends StatsRow {
+  readonly backlog: StatsRow;
+  /** Null for a token that may not see webhooks. */
+  readonly receivers: readonly StatsRow[] | null;
+  /** Null for a user who is no admin. */
+  readonly processes: readonly StatsRow[] | null;
+}
 
 interface FigureRow {
   readonly width: "minute" | "hour";
