@@ -85,7 +85,7 @@ describe("validate, with 150,000 characters for one value", () => {
     });
 });
 
-describe("validate, with 10,000 items beside one large value", () => {
+describe("validate, with 3,000 items beside one large value", () => {
   const largeValues = {
     "an object of 20,000 keys": wide,
     "a text of 500 KB": "x".repeat(500_000),
@@ -94,12 +94,12 @@ describe("validate, with 10,000 items beside one large value", () => {
   };
   const names = Object.keys(signatures).filter((name) => ruleText(name).includes(":other"));
   for (const [what, other] of Object.entries(largeValues))
-    it(`takes less than 2 s for each rule on ${what}`, async () => {
+    it(`takes less than 0.6 s for each rule on ${what}`, async () => {
       const times: Record<string, number> = {};
       for (const name of names)
         for (const item of ["", { a: 1 }]) {
           const body = {
-            items: Array.from({ length: name === "exists" || name === "unique" ? 1000 : 10_000 }, () => ({
+            items: Array.from({ length: name === "exists" || name === "unique" ? 300 : 3000 }, () => ({
               x: item,
             })),
           };
@@ -108,7 +108,7 @@ describe("validate, with 10,000 items beside one large value", () => {
           times[name] = Math.max(times[name] ?? 0, await timeOf(specs, { ...body, password: other }));
         }
 
-      expect(Object.entries(times).filter(([, time]) => time > limitMs)).to.deep.equal([]);
+      expect(Object.entries(times).filter(([, time]) => time > 600)).to.deep.equal([]);
     });
 
   it("takes less than 2 s for 10,000 places beneath one long key, which is refused", async () => {
