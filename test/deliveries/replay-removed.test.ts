@@ -5,7 +5,7 @@ import { serviceOfSuite } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 describe("a replay of a resource that left the mapping files", () => {
-  const service = serviceOfSuite({ mode: "embedded", resources: { "notes.yaml": notesYaml } });
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
 
   it("sends no record of it to its owner, who may not have been allowed to read it", async () => {
     const { sql } = service.infrastructure;

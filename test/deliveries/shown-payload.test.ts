@@ -13,7 +13,7 @@ describe("a delivery with a large payload", () => {
   before(async () => {
     receiver = await startReceiver();
     service = await startService({
-      mode: "embedded",
+      mode: "servers",
       resources: { "notes.yaml": notesYaml.replace("type: String", "type: String, length: 1000000") },
       // One user may have half of it.
       http: { memoryBudgetBytes: 24 * 1024 ** 2 },

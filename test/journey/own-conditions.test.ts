@@ -3,7 +3,7 @@ import { notesYaml } from "../support/notes.ts";
 import { request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
 describe("a condition on a webhook, a user or a token, which have no ETag", () => {
-  const service = serviceOfSuite({ mode: "embedded", resources: { "notes.yaml": notesYaml } });
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   let admin: TestUser;
   let webhook: string;
 

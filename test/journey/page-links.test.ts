@@ -5,7 +5,7 @@ import { serviceOfSuite, type TestUser } from "../support/service.ts";
 
 describe("page links of an API with http.hosts", () => {
   const service = serviceOfSuite({
-    mode: "embedded",
+    mode: "servers",
     resources: { "notes.yaml": notesYaml },
     http: { hosts: ["api.example.com", "api.example.org"] },
   });

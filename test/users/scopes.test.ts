@@ -62,7 +62,7 @@ POST /users/1/tokens admin`
 const held = ["*", "read", "write", "notes:read", "notes:write", "notices:read", "webhooks", "admin"];
 
 describe("scopes over HTTP", () => {
-  const service = serviceOfSuite({ mode: "embedded", resources });
+  const service = serviceOfSuite({ mode: "servers", resources });
   let ada: Awaited<ReturnType<TestService["createUser"]>>;
 
   before(async () => {
@@ -153,7 +153,7 @@ describe("scopes over HTTP", () => {
 
   it("changes no webhook of operational events by such a token, under any isAdmin of resources", async () => {
     const notes = `${resources["notes.yaml"]}\nisAdmin: nobody`;
-    const other = await startService({ mode: "embedded", resources: { "notes.yaml": notes } });
+    const other = await startService({ mode: "servers", resources: { "notes.yaml": notes } });
     try {
       const admin = await other.createUser({ isAdmin: true });
       const url = "https://receiver.example.com/";
