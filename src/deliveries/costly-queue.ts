@@ -79,11 +79,15 @@ export function createCostlyQueue({
   }
 
   return {
-    /** Adds a message. Returns false when the queue is full. */
+    /**
+     * Adds a message. Returns false when its resource has used up its part of the queue: twice as
+     * much as it leaves free.
+     */
     add(resource: string, message: IncomingMessage): boolean {
-      if (waiting >= mostWaiting) return false;
-      waiting += 1;
       const line: Line = lines.get(resource) ?? { waiting: [], size: firstSize };
+      // Without a part that stays free, the events of one slow resource would fill the queue.
+      if (line.waiting.length >= 2 * (mostWaiting - waiting)) return false;
+      waiting += 1;
       lines.set(resource, line);
       line.waiting.push(message);
       line.ended ??= handleAll(resource, line);

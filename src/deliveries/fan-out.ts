@@ -53,8 +53,11 @@ const batchSize = 200;
 const batchCost = 100;
 /** Most bytes of the messages of one batch; a single message may be larger. */
 const batchBytes = 4 * 1024 ** 2;
-/** Most messages of costly resources that wait for their turns. */
-const mostCostly = 600;
+/**
+ * Most messages of costly resources that wait for their turns. One resource may use two thirds: four
+ * relays have as many of it in flight.
+ */
+const mostCostly = 1_200;
 
 /**
  * Turns each event into one delivery per matching subscription. The same commit removes the event

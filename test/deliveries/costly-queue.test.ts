@@ -77,6 +77,19 @@ describe("createCostlyQueue", () => {
     expect(scene.handled.flat().indexOf("late")).to.equal(20);
   });
 
+  it("leaves room for other resources, however many messages of one wait", async () => {
+    const scene = makeScene({ mostWaiting: 600 });
+    scene.gate = new Promise(() => undefined);
+    const added = (resource: string): number =>
+      Array.from({ length: 700 }, (_, one) => scene.add(resource, `${resource}${one}`)).filter(Boolean)
+        .length;
+    scene.add("a", "a turn");
+    scene.add("b", "another turn");
+    await until(() => scene.handled.length === 2, { what: "two batches without an end" });
+
+    expect(["a", "b", "c"].map(added)).to.deep.equal([400, 134, 44]);
+  });
+
   it("limits the waiting messages, and requeues them when it stops", async () => {
     const scene = makeScene({ mostWaiting: 30 });
     let open: (() => void) | undefined;
@@ -89,8 +102,8 @@ describe("createCostlyQueue", () => {
     open?.();
     await stopped;
 
-    expect(taken.filter(Boolean)).to.have.length(30);
-    expect(scene.requeued).to.have.length(30);
+    expect(taken.filter(Boolean)).to.have.length(20);
+    expect(scene.requeued).to.have.length(20);
     expect(scene.handled).to.have.length(1);
   });
 });
