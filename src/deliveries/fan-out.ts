@@ -54,8 +54,8 @@ const batchCost = 100;
 /** Most bytes of the messages of one batch; a single message may be larger. */
 const batchBytes = 4 * 1024 ** 2;
 /**
- * Most messages of costly resources that wait for their turns. One resource may use two thirds: four
- * relays have as many of it in flight.
+ * Most messages of costly resources that wait for their turns. One resource may use two thirds,
+ * which is as many as four relays have of it in flight.
  */
 const mostCostly = 1_200;
 
