@@ -93,6 +93,11 @@ export const smallBytes = 16 * 1024;
 const leastOwnEvents = 10;
 const mostOwnBytes = mostBytes / 4;
 /**
+ * Capacity for all costly resources together. Two of them may have a message of 16 MB each in a
+ * slow fan-out, and delay no other.
+ */
+const mostCostlyBytes = 10 * mostBytes;
+/**
  * How long an event must have left the outbox to be removed from the window. A crash of the
  * database can bring it back, because the commit that removed it may not be on disk. Without
  * `synchronous_commit`, it is on disk after three times `wal_writer_delay`, 0.6 s.
@@ -123,7 +128,7 @@ export function createPublishWindow({
   const parts = createParts(costly);
   const state: State = { inFlight: new Map(), gone: new Map(), arrivedSentAtMs: new Map(), parts, now };
   const { inFlight, gone } = state;
-  const { shared, leftOver, own, used, roomOf } = parts;
+  const { shared, leftOver, costlyAll, own, used, roomOf } = parts;
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
   return {
     has: (id) => entryOf(id) !== undefined,
@@ -148,8 +153,9 @@ export function createPublishWindow({
     hasRoomFor: (id) => hasRoomFor(state, id),
     hasRoomForFirst(id, bytes) {
       const event = inFlight.get(id)?.event;
-      if (event === undefined || own.has(event.resource)) return true;
-      return bytes <= smallBytes || shared.bytes - event.bytes < mostBytes;
+      if (event === undefined || bytes <= smallBytes) return true;
+      const [part, most] = own.has(event.resource) ? [costlyAll, mostCostlyBytes] : [shared, mostBytes];
+      return part.bytes - event.bytes < most;
     },
     resize: (id, bytes) => resize(state, id, bytes),
     sent(ids) {
@@ -254,6 +260,8 @@ interface Parts {
   readonly shared: Part;
   /** The events of `shared` that earlier reads had left over. */
   readonly leftOver: Part;
+  /** The events of all costly resources. */
+  readonly costlyAll: Part;
   /** Parts of costly resources, by resource. */
   readonly own: ReadonlyMap<string, Part>;
   /** Events in flight of `shared`, by holder. */
@@ -265,24 +273,28 @@ interface Parts {
 function createParts(costly: readonly string[]): Parts {
   const shared: Part = { count: 0, bytes: 0 };
   const leftOver: Part = { count: 0, bytes: 0 };
+  const costlyAll: Part = { count: 0, bytes: 0 };
   const own = new Map(costly.map((resource): [string, Part] => [resource, { count: 0, bytes: 0 }]));
   const used = new Map<string, InFlight>();
   const mostOwn = Math.max(leastOwnEvents, Math.min(mostEvents / 5, Math.floor(mostEvents / costly.length)));
   return {
     shared,
     leftOver,
+    costlyAll,
     own,
     used,
     roomOf(resource) {
       const part = own.get(resource);
       if (part === undefined) return Infinity;
       // Opens only when half is free, because each read scans more events than it may take.
-      const isOpen = part.count <= mostOwn / 2 && part.bytes < mostOwnBytes;
+      const hasBytes = part.bytes < mostOwnBytes && costlyAll.bytes < mostCostlyBytes;
+      const isOpen = hasBytes && part.count <= mostOwn / 2;
       return isOpen ? mostOwn - part.count : 0;
     },
     countIn({ event, isLeftOver }, direction) {
       const part = own.get(event.resource) ?? shared;
-      for (const one of isLeftOver && part === shared ? [shared, leftOver] : [part]) {
+      const second = part === shared ? leftOver : costlyAll;
+      for (const one of isLeftOver || second === costlyAll ? [part, second] : [part]) {
         one.count += direction;
         one.bytes += direction * event.bytes;
       }
