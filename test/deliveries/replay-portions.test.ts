@@ -123,6 +123,19 @@ describe("createReplayWorker", () => {
     expect(portions).to.deep.equal([1, 1, 1]);
   });
 
+  it("presents fewer at a time when they take too long together, and loses none", async () => {
+    await addEvents(1, 1, 1);
+
+    const { portions, ...ended } = await replayAll(async (resource, events) =>
+      events.length > 1
+        ? { kind: "none", reason: "statement timeout", isPassing: true, isTooSlow: true }
+        : asCaptured(resource, events),
+    );
+
+    expect(ended).to.deep.equal({ done: 3, failed: 0 });
+    expect(portions).to.deep.equal([1, 1, 1]);
+  });
+
   it("limits the texts of a portion, when many show one large record", async () => {
     await addEvents(1, 1, 1);
     const data = { text: "a".repeat(3 * megabyte) };

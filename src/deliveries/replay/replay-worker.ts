@@ -215,6 +215,7 @@ async function recordsOf(
   const presented = await presentedOf(
     options,
     rows.filter(({ data, isErased }) => data === null && !isErased),
+    events.length > 1,
   );
   return rows.map(({ id, data, ...row }) => {
     const made = presented.get(id);
@@ -264,10 +265,13 @@ async function withRecords(
 /**
  * Returns the JSON of the records, by event id. Throws when it is too large, because many events
  * may show one large record.
+ *
+ * @param mayBeFewer Whether it also throws so when their statement takes too long.
  */
 async function presentedOf(
   { present, log }: ReplayWorkerOptions,
   rows: readonly DataRow[],
+  mayBeFewer: boolean,
 ): Promise<ReadonlyMap<string, Payload>> {
   const records = new Map<string, Payload>();
   let bytes = 0;
@@ -276,6 +280,8 @@ async function presentedOf(
       resource,
       own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
     );
+    if (answer.kind === "none" && answer.isTooSlow === true && mayBeFewer)
+      throw new ResultTooLargeError(portionBytes);
     if (answer.kind === "none" && answer.isPassing)
       throw new ReplayDelay(`The records of ${resource} cannot be read now.`, { cause: answer.reason });
     own.forEach(({ id }, index) => {
