@@ -294,6 +294,9 @@ async function present(
       resource,
       own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
     );
+    // Fewer events may take less time.
+    if (answer.kind === "none" && answer.isTooSlow === true && rows.length > 1)
+      throw new ResultTooLargeError(mostTextBytes);
     if (answer.kind === "none" && answer.isPassing) throw new AppError("server.unavailable", "Server Error");
     own.forEach(({ id }, index) => {
       const text = answer.kind === "each" ? textOf(answer.answers[index]) : unpresented;

@@ -32,6 +32,8 @@ describe("createEventFeed", () => {
   let isKnown: boolean;
   /** Most events that are presented together. */
   let mostAtOnce: number;
+  /** Most events that a statement can read in time. */
+  let mostInTime: number;
   /** Sizes of the groups that were presented together, in order. */
   let presented: number[];
   /** Shown for every event, in place of its snapshot. */
@@ -43,6 +45,7 @@ describe("createEventFeed", () => {
     readsPrevious = true;
     isKnown = true;
     mostAtOnce = Infinity;
+    mostInTime = Infinity;
     presented = [];
     shared = undefined;
     feed = createEventFeed({
@@ -60,6 +63,8 @@ describe("createEventFeed", () => {
       async present(_resource, events) {
         presented.push(events.length);
         if (events.length > mostAtOnce) throw new ResultTooLargeError(1000, mostAtOnce);
+        if (events.length > mostInTime)
+          return { kind: "none", reason: "statement timeout", isPassing: true, isTooSlow: true };
         return {
           kind: "each",
           answers: events.map(({ snapshot, previous }) => ({
@@ -245,15 +250,28 @@ describe("createEventFeed", () => {
     expect(shownIn(page)).to.deep.equal([{ data: shared, previous: undefined }]);
   });
 
-  it("fails when the readers cannot be decided, and skips nothing", async () => {
-    await write(1);
-    isKnown = false;
-
-    const code = await read(0n, 10).then(
+  const codeOfRead = (): Promise<string | undefined> =>
+    read(0n, 10).then(
       () => "none",
       (error: unknown) => (error as { readonly code?: string }).code,
     );
 
-    expect(code).to.equal("server.unavailable");
+  it("ends a page early when its events take too long together, and skips none that does alone", async () => {
+    await write(5);
+    mostInTime = 1;
+
+    const page = await read(0n, 5);
+
+    expect([idsOf(page), page.next, page.hasMore]).to.deep.equal([[1], 1n, true]);
+    expect(presented).to.deep.equal([5, 2, 1]);
+    mostInTime = 0;
+    expect(await codeOfRead()).to.equal("server.unavailable");
+  });
+
+  it("fails when the readers cannot be decided, and skips nothing", async () => {
+    await write(1);
+    isKnown = false;
+
+    expect(await codeOfRead()).to.equal("server.unavailable");
   });
 });
