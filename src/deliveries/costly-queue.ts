@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IncomingMessage } from "../broker/broker.ts";
-import { createTurns } from "../kit/turns.ts";
+import { createSharedPlaces } from "../kit/turns.ts";
 
 /** Queue of the messages of costly resources, which take turns. */
 export type CostlyQueue = ReturnType<typeof createCostlyQueue>;
@@ -56,7 +56,7 @@ export function createCostlyQueue({
   readonly mostWaiting: number;
   readonly now: () => number;
 }) {
-  const turns = createTurns<"all">(atOnce);
+  const inTurn = createSharedPlaces({ ofAll: atOnce, ofEach: 1 });
   const lines = new Map<string, Line>();
   let waiting = 0;
 
@@ -74,7 +74,7 @@ export function createCostlyQueue({
   }
 
   async function handleAll(resource: string, line: Line): Promise<void> {
-    while (line.waiting.length > 0) await turns.run("all", () => handleSome(line));
+    while (line.waiting.length > 0) await inTurn(resource, () => handleSome(line));
     lines.delete(resource);
   }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { durationText } from "../kit/duration.ts";
-import { createTurns, type Turns } from "../kit/turns.ts";
+import { createSharedPlaces, type Turns } from "../kit/turns.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Admission } from "./admission/admission.ts";
@@ -32,9 +32,8 @@ interface State {
   readonly alarm: Alarm;
   /** Name of this process in `svc.lanes`. */
   readonly holder: string;
-  /** Places of each user: at most half of all, because all its receivers may hang. */
-  readonly users: Turns;
-  readonly all: Turns<"all">;
+  /** Sends for a subscription when its user has a place. */
+  readonly inPlace: Turns["run"];
   /** By subscription. */
   readonly active: Map<number, Active>;
   /** The subscription that was handled last: the next turn continues after it. */
@@ -71,8 +70,8 @@ export function createHeldSender(options: HeldSenderOptions): Worker {
     options,
     alarm: createAlarm(),
     holder: randomUUID(),
-    users: createTurns(Math.ceil(options.atOnce / 2)),
-    all: createTurns<"all">(options.atOnce),
+    // One user gets at most half of the places, because all its receivers may hang.
+    inPlace: createSharedPlaces({ ofAll: options.atOnce, ofEach: Math.ceil(options.atOnce / 2) }),
     active: new Map(),
     after: 0,
   };
@@ -158,15 +157,14 @@ async function drop(
 
 /** Sends for a subscription when it has a place. Users take turns. */
 function activate(state: State, one: ActiveSubscription, signal: AbortSignal): void {
-  const { options, users, all, active } = state;
+  const { options, inPlace, active } = state;
   const { subscriptionId, userId } = one;
   const known = active.get(subscriptionId);
   if (known !== undefined) known.latest = one;
   if (known !== undefined || active.size >= mostActive) return;
   const added: Active = { latest: one, ended: Promise.resolve() };
   active.set(subscriptionId, added);
-  added.ended = users
-    .run(userId, () => all.run("all", () => send(state, added.latest, signal)))
+  added.ended = inPlace(userId, () => send(state, added.latest, signal))
     .catch((error: unknown) =>
       options.log.error({ err: error, subscriptionId }, "held deliveries not sent; trying again"),
     )

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { ApiContext } from "../http/state.ts";
 import { messageOf, overloadedError, validationError } from "../kit/errors.ts";
-import { createTurns, type Turns } from "../kit/turns.ts";
+import { createSharedPlaces, type Turns } from "../kit/turns.ts";
 import type { Caller } from "../kit/caller.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import type { EventFeed, FeedPage, FeedQuery } from "./event-feed.ts";
@@ -66,10 +66,8 @@ interface Stream {
 interface State extends EventStreamsOptions {
   readonly limits: typeof limits;
   readonly open: Set<Stream>;
-  /** One turn per user. Otherwise the streams of one user would delay those of all others. */
-  readonly userTurns: Turns;
-  /** Turns of all users together, under one name. */
-  readonly turns: Turns<string>;
+  /** Runs a read when it is the user's turn. */
+  readonly inTurn: Turns["run"];
   /** Whether the configuration has ended. Requests that waited may open a stream after that. */
   isOver: boolean;
 }
@@ -84,8 +82,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
     ...options,
     limits: all,
     open: new Set(),
-    userTurns: createTurns(1),
-    turns: createTurns<string>(all.readers),
+    inTurn: createSharedPlaces({ ofAll: all.readers, ofEach: 1 }),
     isOver: false,
   };
   const alarm = createAlarm();
@@ -202,13 +199,11 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
 }
 
 async function readPage(
-  { feed, userTurns, turns, limits: { page: take } }: State,
+  { feed, inTurn, limits: { page: take } }: State,
   ctx: ApiContext,
   { query, caller, after }: { readonly query: FeedQuery; readonly caller: Caller; readonly after: bigint },
 ): Promise<FeedPage> {
-  const page = await userTurns.run(caller.id, () =>
-    turns.run("all", () => feed.read({ query, caller, after, take })),
-  );
+  const page = await inTurn(caller.id, () => feed.read({ query, caller, after, take }));
   const bytes = page.events.reduce((sum, { json }) => sum + 2 * Buffer.byteLength(json), 0);
   ctx.state.memory.settle(bytes);
   return page;

@@ -1,13 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { createTurns } from "./turns.ts";
+import { createSharedPlaces } from "./turns.ts";
 
-/**
- * Turns of users. One part of each user at a time waits in `all`, so that users take turns. In one
- * queue, a user's part waited for a part of each long work of another user.
- */
-const users = createTurns(1);
-/** Turns of the parts of all long work in the process. */
-const all = createTurns<"all">(1);
+/** Runs one part at a time of all long work in the process. */
+const inTurn = createSharedPlaces({ ofAll: 1, ofEach: 1 });
 /** Time of the last part. */
 let lastTookMs = 0;
 
@@ -16,7 +11,7 @@ let lastTookMs = 0;
  * first, because all share one thread.
  */
 export function runPart<T>(userId: number, part: () => T): Promise<T> {
-  const runNow = async (): Promise<T> => {
+  return inTurn(userId, async () => {
     // Other requests get as much time as the previous part took, of this work or another. The
     // event loop has many turns in that time, and Node.js accepts one connection in each.
     await new Promise((resolve) => setTimeout(resolve, lastTookMs));
@@ -24,8 +19,7 @@ export function runPart<T>(userId: number, part: () => T): Promise<T> {
     const result = part();
     lastTookMs = performance.now() - startedAt;
     return result;
-  };
-  return users.run(userId, () => all.run("all", runNow));
+  });
 }
 
 /** Long work in steps. It yields where other requests may run. */

@@ -87,3 +87,23 @@ export function createTurns<Id extends number | string = number>(
   };
   return turns;
 }
+
+/**
+ * Creates the function that runs actions in places that all holders share. Each holder waits for
+ * its own places before it waits for those of all, so holders take turns: an action of one does not
+ * wait for all actions of another.
+ *
+ * @param ofAll Places of all holders together.
+ * @param ofEach Most of these for one holder.
+ */
+export function createSharedPlaces({
+  ofAll,
+  ofEach,
+}: {
+  readonly ofAll: number;
+  readonly ofEach: number;
+}): Turns<number | string>["run"] {
+  const holders = createTurns<number | string>(ofEach);
+  const all = createTurns<"all">(ofAll);
+  return (holder, act) => holders.run(holder, () => all.run("all", act));
+}

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createTurns } from "../../src/kit/turns.ts";
+import { createSharedPlaces, createTurns } from "../../src/kit/turns.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -72,5 +72,27 @@ describe("createTurns", () => {
 
     expect(await fails.catch(String)).to.equal("Error: away");
     expect(turns.isFree(1)).to.equal(true);
+  });
+});
+
+describe("createSharedPlaces", () => {
+  it("lets an act of one holder pass the waiting acts of another, within the places of all", async () => {
+    const inPlace = createSharedPlaces({ ofAll: 3, ofEach: 2 });
+    const begun: string[] = [];
+    let atWork = 0;
+    let most = 0;
+    const act = (name: string) => async (): Promise<void> => {
+      begun.push(name);
+      most = Math.max(most, (atWork += 1));
+      await turn();
+      atWork -= 1;
+    };
+
+    const ones = ["a1", "a2", "a3", "a4"].map((name) => inPlace(1, act(name)));
+    const others = ["b1", "b2"].map((name) => inPlace(2, act(name)));
+    await Promise.all([...ones, ...others]);
+
+    expect(begun).to.deep.equal(["a1", "a2", "b1", "b2", "a3", "a4"]);
+    expect(most).to.equal(3);
   });
 });
