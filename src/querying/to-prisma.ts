@@ -1,6 +1,7 @@
 import { Decimal } from "../kit/prisma-values.ts";
-import type { Definition, Field, FieldType, PrismaArgs, Row } from "../mapping/definition.ts";
+import type { Definition, Definitions, Field, FieldType, PrismaArgs, Row } from "../mapping/definition.ts";
 import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
+import { conditionOf } from "./prisma-where.ts";
 
 /**
  * A Prisma filter. "nothing" is never true: Prisma drops an `OR: []` within another OR, and finds
@@ -44,8 +45,11 @@ export function prismaWhereOf(condition: Condition): Translated {
       };
     case "in":
       return { [condition.field.name]: { in: valuesOf(condition) } };
-    case "null":
-      return { [condition.field.name]: null };
+    case "null": {
+      const { name, isOptional, isList } = condition.field;
+      // Prisma refuses null for a required field.
+      return isOptional || isList ? { [name]: null } : "nothing";
+    }
     case "list":
       if (condition.operator !== "&&" && condition.values.includes(null)) return "nothing";
       return { [condition.field.name]: { [listWords[condition.operator]]: valuesOf(condition) } };
@@ -61,6 +65,27 @@ export function prismaWhereOf(condition: Condition): Translated {
     case "version":
       return undefined;
   }
+}
+
+/**
+ * Returns a filter whose parts are in Prisma's types, as far as the compiler knows them. A mapping
+ * file has texts for dates and `[a]` for an equal list, which the Prisma client refuses.
+ */
+export function withPrismaTypes(
+  definition: Definition,
+  definitions: Definitions,
+  where: PrismaArgs,
+): PrismaArgs {
+  const parts = Object.entries(where).map(([name, value]): PrismaArgs => {
+    const condition = conditionOf(definition, definitions, { [name]: value });
+    const translated = condition && prismaWhereOf(condition);
+    if (typeof translated === "object") return translated;
+    if (translated === "nothing") return { [definition.key.name]: { in: [] } };
+    if (name !== "AND" && name !== "OR" && name !== "NOT") return { [name]: value };
+    const all = [value].flat() as readonly PrismaArgs[];
+    return { [name]: all.map((one) => withPrismaTypes(definition, definitions, one)) };
+  });
+  return parts.length > 1 ? { AND: parts } : (parts[0] ?? where);
 }
 
 /** Prisma makes the same pattern: its `contains` puts a `%` before and after a text. */

@@ -23,6 +23,8 @@ interface Context {
   readonly definition: Definition;
   readonly models: () => Promise<ModelsClient>;
   readonly transform: (row: Row) => unknown;
+  /** Returns a filter of the base query in Prisma's types. */
+  readonly typed: (where: PrismaArgs) => PrismaArgs;
 }
 
 /**
@@ -33,8 +35,12 @@ export function createPrismaStore({
   definition,
   definitions,
   models,
-}: Omit<Context, "transform"> & { readonly definitions: Definitions }): RecordStore {
-  const context = { definition, models, transform: createTransform(definition, definitions) };
+  typed = (where) => where,
+}: Pick<Context, "definition" | "models"> &
+  Partial<Pick<Context, "typed">> & {
+    readonly definitions: Definitions;
+  }): RecordStore {
+  const context = { definition, models, typed, transform: createTransform(definition, definitions) };
   return {
     list: (query, part) => list(context, query, part),
     listByCursor: async ({ asked }) => refuseAsked(definition, [...asked, "cursor"]) as never,
@@ -47,13 +53,13 @@ export function createPrismaStore({
 }
 
 async function list(
-  { definition, models, transform }: Context,
+  { definition, models, transform, typed }: Context,
   { asked, access, where: filter, orderBy, include }: ListQuery,
   part: ListPart,
 ): Promise<RecordPage> {
   refuseAsked(definition, asked);
   const delegate = (await models()).listDelegate(definition.model);
-  const where = guardedBy(access, filter);
+  const where = guardedBy(access, typed(filter));
   const read = async (size: number): Promise<readonly string[]> => {
     const args = { where, orderBy, skip: part.skip, take: size, include };
     const rows = await delegate.findMany(args);
@@ -68,9 +74,9 @@ async function find(
   key: unknown,
   { where, shape, access }: RecordRead,
 ): Promise<Found | undefined> {
-  const { definition, models } = context;
+  const { definition, models, typed } = context;
   const delegate = (await models()).delegate(definition.model);
-  const filter = whereAll([keyIs(definition, key), where]);
+  const filter = whereAll([keyIs(definition, key), where && typed(where)]);
   try {
     const row = await delegate.findFirst({
       where: filter,
@@ -109,7 +115,7 @@ async function update<T>(
   const { definition } = context;
   if (version !== undefined) throw noVersions(definition);
   try {
-    const filter = guardedKey(definition, key, guardedBy(rest.access, where));
+    const filter = guardedKey(definition, key, guardedBy(rest.access, context.typed(where)));
     return await written(
       context,
       (by) => by.update({ where: filter, data: prismaData(definition, data) }),
@@ -122,7 +128,7 @@ async function update<T>(
 }
 
 async function remove(
-  { definition, models }: Context,
+  { definition, models, typed }: Context,
   key: unknown,
   { where, access, version }: WriteConditions,
 ): Promise<boolean> {
@@ -130,7 +136,7 @@ async function remove(
   try {
     const delegate = (await models()).delegate(definition.model);
     await delegate.delete({
-      where: guardedKey(definition, key, guardedBy(access, where)),
+      where: guardedKey(definition, key, guardedBy(access, typed(where))),
       select: Object.fromEntries(definition.keys.map(({ name }) => [name, true])),
     });
     return true;

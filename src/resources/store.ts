@@ -5,6 +5,7 @@ import { allOf, always, isAlways, keyIs, type Condition } from "../querying/cond
 import { conditionOf } from "../querying/prisma-where.ts";
 import { readJudged, readVersion } from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
+import { withPrismaTypes } from "../querying/to-prisma.ts";
 import { scalarParameter } from "../querying/values.ts";
 import {
   deleteRecord,
@@ -39,7 +40,12 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
   const fallback = (): RecordStore => {
     refuseUnsupportedFields(definition);
     database.onFallback(definition.name);
-    return (byPrisma ??= createPrismaStore({ definition, definitions, models: database.models }));
+    return (byPrisma ??= createPrismaStore({
+      definition,
+      definitions,
+      models: database.models,
+      typed: (where) => withPrismaTypes(definition, definitions, where),
+    }));
   };
   const context = { ...options, fallback };
   return {

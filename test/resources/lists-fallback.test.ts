@@ -37,6 +37,27 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
     expect(served.fallbacks).to.deep.equal(["orders", "orders", "orders", "orders"]);
   });
 
+  it("take what a mapping file may have: texts for times and decimals, null for a required field", async () => {
+    const where = {
+      ...onlyPrisma().where,
+      OR: [
+        { created_at: { lt: "2020-01-01" }, status: { equals: "PAID", mode: "insensitive" } },
+        { status: null },
+        { id: 1 },
+      ],
+      NOT: { amount: { in: ["NaN", 1] } },
+      created_at: { gte: "2020-01-01" },
+    };
+    await serveWith("orders", { baseQuery: { where } });
+    const [list, one, changed] = [
+      await ask(api, "root", "GET /orders"),
+      await ask(api, "root", "GET /orders/1"),
+      await ask(api, "root", "PATCH /orders/1", { notes: "by Prisma" }),
+    ];
+    expect([idsOf(list), one.status, changed.status]).to.deep.equal([[1], 200, 200]);
+    expect(served.fallbacks).to.deep.equal(["orders", "orders", "orders", "orders"]);
+  });
+
   for (const parameter of ["filter[amount]=10", "sort=-amount", "fields=id", "cursor=", "count=none"])
     it(`refuse ${parameter}, which Prisma does not support`, async () => {
       await serveWith("orders", { code: { baseQuery: onlyPrisma } });
