@@ -7,9 +7,10 @@ import { findRelatedRecords } from "./related-records.ts";
 import { messageWithCause } from "../kit/errors.ts";
 import { Decimal } from "../kit/prisma-values.ts";
 import type { Delegate } from "../db/models-client.ts";
-import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
+import type { Definition, Definitions, Field, Relation, Row } from "../mapping/definition.ts";
 import { isUniqueAlone } from "../mapping/keys.ts";
 import { baseQueryOf } from "../resources/query.ts";
+import { pathsOf } from "../querying/shown-need.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Log } from "../telemetry/log.ts";
 
@@ -199,12 +200,8 @@ function refused(reason: string): Presented {
  */
 function relationsVisible(definition: Definition): readonly Relation[] {
   if (definition.code.transform !== undefined) return definition.relations;
-  const named = new Set<string>();
-  const visit = (node: TransformNode): void => {
-    if (node.kind === "path" && node.path[0] !== undefined) named.add(node.path[0]);
-    if (node.kind === "object") for (const [, child] of node.entries) visit(child);
-  };
-  if (definition.transform !== undefined) visit(definition.transform);
+  const paths = definition.transform === undefined ? [] : pathsOf(definition.transform);
+  const named = new Set(paths.map(([name]) => name));
   return definition.relations.filter(({ name }) => named.has(name));
 }
 

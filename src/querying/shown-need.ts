@@ -17,7 +17,8 @@ export function shownBy(
   return narrowed([...paths, ...fields.map((name) => [name])], included);
 }
 
-function pathsOf(node: TransformNode): readonly (readonly string[])[] {
+/** Returns the paths of fields and relations that a transform names. */
+export function pathsOf(node: TransformNode): readonly (readonly string[])[] {
   if (node.kind === "path") return [node.path];
   return node.kind === "object" ? node.entries.flatMap(([, child]) => pathsOf(child)) : [];
 }
