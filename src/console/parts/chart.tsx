@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState, type JSX } from "react";
+import { useEffect, useRef, type JSX } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../app/theme.ts";
+import { createStore } from "./store.ts";
 import { sum } from "./sum.ts";
 import "./chart.css";
 
@@ -21,13 +22,17 @@ export interface ChartProps {
 
 const heightPixels = 220;
 
+const darkQuery = matchMedia("(prefers-color-scheme: dark)");
+const systemDark = createStore(darkQuery.matches);
+darkQuery.addEventListener("change", () => systemDark.set(darkQuery.matches));
+
 /**
  * Draws counts over time. The legend shows the values under the pointer. A screen reader gets
  * `label`.
  */
 export function Chart(props: ChartProps): JSX.Element {
   const theme = useTheme();
-  const isDark = useSystemDark();
+  const isDark = systemDark.useValue();
   // Colours are read once, so another theme needs another plot.
   return <Plot key={`${theme} ${isDark}`} {...props} />;
 }
@@ -111,15 +116,4 @@ function colorOf(element: HTMLElement, name: string): string {
   const color = getComputedStyle(probe).color;
   probe.remove();
   return color;
-}
-
-function useSystemDark(): boolean {
-  const [isDark, setDark] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
-  useEffect(() => {
-    const query = matchMedia("(prefers-color-scheme: dark)");
-    const listen = (): void => setDark(query.matches);
-    query.addEventListener("change", listen);
-    return () => query.removeEventListener("change", listen);
-  }, []);
-  return isDark;
 }
