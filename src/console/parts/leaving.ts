@@ -11,7 +11,7 @@ const guards = new Set<Guard>();
 let here = "";
 let isBack = false;
 
-/** Returns whether Back or Forward led to the page. The browser then restores its scroll position. */
+/** Returns whether Back or Forward led here. The browser then restores the scroll position. */
 export function cameBack(): boolean {
   return isBack;
 }

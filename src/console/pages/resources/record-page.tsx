@@ -208,8 +208,7 @@ function Editor({
       await send(mine, base);
     } catch (error) {
       if (!isStatus(error, 412)) throw error;
-      const now = await apiAnswer<JsonRecord>(recordPath(name, id));
-      setConflict({ before: base.data, theirs: now, mine });
+      setConflict({ before: base.data, theirs: await apiAnswer<JsonRecord>(recordPath(name, id)), mine });
     }
   };
   return (
