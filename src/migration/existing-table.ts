@@ -142,12 +142,18 @@ function isUnique(columns: readonly string[], uniques: readonly LiveUnique[]): b
 }
 
 function keyFaultOf(
-  { table, keys, key }: Definition,
+  { table, keys, key, triggers }: Definition,
   columns: readonly LiveColumn[],
   uniques: readonly LiveUnique[],
 ): string | undefined {
   const names = keys.map(({ column }) => column);
-  if (isUnique(names, uniques)) return undefined;
+  if (isUnique(names, uniques)) {
+    const nullable = columns.find(({ name, isNullable }) => isNullable && names.includes(name))?.name;
+    // An event has the id of its record. Without one, the writer's statement would fail.
+    return nullable === undefined || triggers.length === 0
+      ? undefined
+      : `the column "${nullable}" of the key may be null, and no program could write such a row any more: make it NOT NULL, or say "triggers: []"`;
+  }
   const primary = columns.filter(({ isPrimary }) => isPrimary).map(({ name }) => name);
   if (primary.length > 1)
     return `the key of "${table}" has several columns (${primary.join(", ")}): say "id: true" at the field of each`;

@@ -220,9 +220,17 @@ describe("applyMigration beside tables that exist", () => {
       CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b));
       CREATE TABLE keyless (id int);
       CREATE TABLE others (id int, number int PRIMARY KEY);
-      CREATE TABLE uniques (a int, b int, id int UNIQUE, PRIMARY KEY (a, b))`);
+      CREATE TABLE uniques (a int, b int, id int NOT NULL UNIQUE, PRIMARY KEY (a, b));
+      CREATE TABLE nullable (id int UNIQUE)`);
     const message = await scene.apply(
-      definitionsOf(unmanaged("pairs"), unmanaged("keyless"), unmanaged("others"), unmanaged("uniques")),
+      definitionsOf(
+        unmanaged("pairs"),
+        unmanaged("keyless"),
+        unmanaged("others"),
+        unmanaged("uniques"),
+        unmanaged("nullable"),
+        { ...unmanaged("silent"), table: "nullable", triggers: [] },
+      ),
     );
 
     expect(message.split("\n").slice(1)).to.deep.equal([
@@ -230,6 +238,7 @@ describe("applyMigration beside tables that exist", () => {
       '  resources/pairs.yaml: fields.id: the key of "pairs" has several columns (a, b): say "id: true" at the field of each',
       '  resources/keyless.yaml: fields.id: the table "keyless" has no primary key, and its column "id" is not unique by itself',
       '  resources/others.yaml: fields.id: the primary key of "others" is "number", and its column "id" is not unique by itself',
+      '  resources/nullable.yaml: fields.id: the column "id" of the key may be null, and no program could write such a row any more: make it NOT NULL, or say "triggers: []"',
     ]);
   });
 
