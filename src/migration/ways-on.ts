@@ -2,8 +2,8 @@ import { partsOfTable } from "../db/names.ts";
 import type { Statement } from "./statements.ts";
 
 const dropped = /^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/;
-const madeAnew =
-  /^(?:The `[^`]+` column on the `[^`]+` table would be dropped and recreated|Changed the type of `)/;
+const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/;
+const noCast = "Changed the type of `";
 const newRequired = "Added the required column `";
 const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but there are \d+ existing NULL/;
 
@@ -15,7 +15,7 @@ const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but the
  *   name, which the engine cannot know.
  */
 export function withWayOn(sentence: string, statements: readonly Statement[]): string {
-  if (madeAnew.test(sentence))
+  if (madeAnew.test(sentence) || sentence.startsWith(noCast))
     return `${sentence} A migration by hand can keep the values: change the type there, with USING.`;
   if (sentence.startsWith(newRequired))
     return `${sentence} Give the field a default or "optional: true", or add the column and its values in a migration by hand.`;
