@@ -110,8 +110,8 @@ export async function serve(options: ServeOptions): Promise<number> {
     return isClean ? 0 : 1;
   } finally {
     await health.close({ limitMs: healthLimitMs });
-    // `process.exit` would wait for the write of a line that no program reads.
-    if (!(await endsWithin(flushLimitMs, flushed(log)))) process.kill(process.pid, "SIGKILL");
+    // `process.exit` would wait until a program reads the rest, or the disk has room for it.
+    if (!(await flushed(log))) process.kill(process.pid, "SIGKILL");
   }
 }
 
@@ -212,6 +212,11 @@ async function stop({ infrastructure, program, leave }: Service, log: Log): Prom
   return isFinished && isClosed;
 }
 
-function flushed(log: Log): Promise<void> {
-  return new Promise((resolve) => log.flush(() => resolve()));
+/** Returns whether the log has been written within its limit. */
+function flushed(log: Log): Promise<boolean> {
+  const written = new Promise<void>((resolve) =>
+    // A pipe refuses the `fsync` after its writes.
+    log.flush((error?: NodeJS.ErrnoException) => error?.syscall !== "write" && resolve()),
+  );
+  return endsWithin(flushLimitMs, written);
 }

@@ -44,13 +44,15 @@ export function createLog({
     },
     isPretty ? prettily(output) : output,
   );
+  // A full disk must not end the process. The next line writes the rest of the previous one first.
+  output.on("error", () => undefined);
   let lines = 0;
   output.on("drop", () => (lines += 1));
   output.on("drain", () => {
     if (lines === 0) return;
     const lost = { event: "log.lost", lines };
     lines = 0;
-    log.warn(lost, "lines of the log were lost, because no program read them");
+    log.warn(lost, "lines of the log were lost, because no program read them, or the disk was full");
   });
   return log;
 }

@@ -122,26 +122,30 @@ describe("SIGTERM", function () {
     half.destroy();
   });
 
-  it("ends within its limit when no program reads the log", async () => {
-    const silent = await createProgram({
-      name: "api",
-      env: own.env,
-      commandOf: (args) => ({
-        command: "bash",
-        args: ["-c", 'exec "$0" "$@" > >(sleep 60)', process.execPath, ...args],
-      }),
+  for (const { what, stdout } of [
+    { what: "no program reads the log", stdout: ">(sleep 60)" },
+    { what: "the disk of the log is full", stdout: "/dev/full" },
+  ])
+    it(`serves and ends within its limit when ${what}`, async () => {
+      const silent = await createProgram({
+        name: "api",
+        env: own.env,
+        commandOf: (args) => ({
+          command: "bash",
+          args: ["-c", `exec "$0" "$@" > ${stdout}`, process.execPath, ...args],
+        }),
+      });
+      await silent.start();
+      const agent = new Agent({ keepAlive: true });
+      // Their lines are more than a pipe holds, 64 KB.
+      for (let count = 0; count < 250; count += 1) await get(silent, { token, agent });
+      agent.destroy();
+
+      const { durationMs } = await silent.end("SIGTERM", 3 * endLimitMs);
+
+      await silent.dispose();
+      expect(durationMs).to.be.below(endLimitMs);
     });
-    await silent.start();
-    const agent = new Agent({ keepAlive: true });
-    // Their lines are more than a pipe holds, 64 KB.
-    for (let count = 0; count < 250; count += 1) await get(silent, { token, agent });
-    agent.destroy();
-
-    const { durationMs } = await silent.end("SIGTERM", 3 * endLimitMs);
-
-    await silent.dispose();
-    expect(durationMs).to.be.below(endLimitMs);
-  });
 
   it("ends at once on a second one", async () => {
     const stalled = await stall(api, token);

@@ -1,5 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { idsForLog, isForPeople } from "../../src/telemetry/log.ts";
@@ -89,7 +90,25 @@ describe("createLog", () => {
 
     const kept = messages.filter((msg) => msg.startsWith("x")).length;
     expect(kept).to.be.within(7_000, 8_000);
-    expect(messages.at(-1)).to.equal("lines of the log were lost, because no program read them");
+    expect(messages.at(-1)).to.equal(
+      "lines of the log were lost, because no program read them, or the disk was full",
+    );
+  });
+
+  it("goes on while the disk of the log is full", async () => {
+    const program = `
+      log.info("one");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      log.info("two");
+      process.stderr.write("goes on", () => process.kill(process.pid, "SIGKILL"));`;
+    const full = openSync("/dev/full", "w");
+    const child = spawn(process.execPath, argumentsOf('{ level: "info" }', program), {
+      stdio: ["ignore", full, "pipe"],
+      timeout: 10_000,
+    });
+    closeSync(full);
+
+    expect((await child.stderr?.toArray())?.join("")).to.equal("goes on");
   });
 
   it("loads no package for people where machines read", async () => {
