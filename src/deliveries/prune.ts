@@ -58,7 +58,8 @@ const judgedCtes = `
     WHERE (SELECT count(*) FROM page) < ${deliveriesPerPage} OR id < (SELECT max(id) FROM page)
     GROUP BY id
   ), gone AS MATERIALIZED (
-    SELECT id FROM judged WHERE is_over AND (SELECT event_id FROM svc.outbox WHERE event_id = judged.id) IS NULL
+    SELECT id FROM judged WHERE is_over AND id <> ALL(ARRAY(
+      SELECT event_id FROM svc.outbox WHERE event_id > $1 AND event_id <= (SELECT max(id) FROM judged)))
   ), gone_deliveries AS MATERIALIZED (
     SELECT delivery_id AS id FROM page WHERE delivery_id IS NOT NULL AND id IN (SELECT id FROM gone)
   )`;

@@ -22,9 +22,11 @@ function mostSorted(name: string): number {
 
 /**
  * The figures are for 400 written rows, and no row read. Without held deliveries, and with few ids,
- * only the index is read.
+ * only the index is read. A page of a prune reads the outbox once: by the wrong index, once for
+ * each of 500 events, it had 39,537 pages.
  */
 function mostPages({ name, mostRead }: PlanResult): number {
+  if (name.startsWith("prune")) return 6_000;
   if (/^held: take, of none|^cursor: webhook with most, (?:asc|desc), fromId, toId/.test(name)) return 100;
   return 20 * mostRead + (name === "figures: write" ? 5_000 : 300);
 }
@@ -38,7 +40,7 @@ describe("the plans of statements in a long history", function () {
 
   before(async () => {
     database = await createTestDatabase();
-    results = await plansIn({ url: database.url, history: { events: 100_000, waiting: 50_000 } });
+    results = await plansIn({ url: database.url, history: { events: 120_000, waiting: 15_000 } });
   });
 
   after(() => database.drop());
