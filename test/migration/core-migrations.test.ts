@@ -322,7 +322,7 @@ describe("inMigrationTransaction", () => {
       await embedded.close();
       await rm(dataDir, { recursive: true, force: true });
     }
-  }).timeout(30_000);
+  });
 
   it("changes nothing when it is read only, or when the work throws", async () => {
     const refused = await inMigrationTransaction({
