@@ -210,7 +210,7 @@ function createRecordDatabase(
   return {
     ...patient,
     // The embedded database has no locks to wait for.
-    hasty: isEmbedded ? patient : createHasty(pool, names),
+    hasty: isEmbedded ? patient : createHasty(pool, names, patient),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
     lists: createListDatabase({
       pool: lists,
@@ -227,10 +227,15 @@ function createRecordDatabase(
 /** Limit of a hasty write's wait for each lock. */
 const hastyMs = 50;
 
-function createHasty(pool: Pool, names: StatementNames): RecordDatabase["hasty"] {
+function createHasty(
+  pool: Pool,
+  names: StatementNames,
+  { writes }: Pick<RecordDatabase, "writes">,
+): RecordDatabase["hasty"] {
   return {
     records: createTextSql(pool, names, hastyMs),
-    writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes", lockLimitMs: hastyMs }),
+    // Writes that may wait share batches with these: a batch gives up as soon.
+    writes: (userId) => writes(userId, hastyMs),
     transact: createInTransaction(pool, names, `SET LOCAL lock_timeout = ${hastyMs}`),
   };
 }

@@ -23,8 +23,13 @@ const mostKnown = 1000;
 /** Target duration of a batch, because statements wait for a slow one before them. */
 const mostMs = 50;
 
-/** Returns the SQL of a holder. Its statements share batches with those of no other holder. */
-export type SqlOf<Holder> = (holder: Holder) => TextSql;
+/**
+ * Returns the SQL of a holder. Its statements share batches with those of no other holder.
+ *
+ * @param lockLimitMs Limit of the wait of each statement for a lock. Default: the limit of the
+ *   statement.
+ */
+export type SqlOf<Holder> = (holder: Holder, lockLimitMs?: number) => TextSql;
 
 export interface BatchedSqlOptions<Holder> {
   readonly pool: Pool;
@@ -39,8 +44,6 @@ export interface BatchedSqlOptions<Holder> {
    * once.
    */
   readonly kind: "reads" | "equal reads" | "writes";
-  /** Limit of the wait of each statement for a lock. Default: the limit of the statement. */
-  readonly lockLimitMs?: number;
 }
 
 /**
@@ -50,6 +53,10 @@ export interface BatchedSqlOptions<Holder> {
 const shortLocks = lockLimitOf(50);
 
 type Values = readonly SentValue[];
+interface Item {
+  readonly values: Values;
+  readonly lockLimitMs: number | undefined;
+}
 /** Outcome of a statement; `again` means that it must be run alone. */
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
 
@@ -63,16 +70,17 @@ type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "aga
  * taken after the call.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
-  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act(), lockLimitMs } = options;
-  const alone = createTextSql(pool, names, lockLimitMs);
-  const ownLimit = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
-  const open = new Map<string, { readonly batcher: Batcher<Values, Outcome>; count: number }>();
+  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
+  const open = new Map<string, { readonly batcher: Batcher<Item, Outcome>; count: number }>();
   const pace = createPace();
 
-  async function runTogether(statement: Statement, batch: readonly Values[]): Promise<readonly Outcome[]> {
+  async function runTogether(statement: Statement, batch: readonly Item[]): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
+    const own = batch[0]?.lockLimitMs;
+    const ownLimit = own === undefined ? undefined : lockLimitOf(own);
     const before = kind === "writes" && batch.length > 1 ? shortLocks : ownLimit;
-    const { results, fault } = await tryBatch(pool, { ...statement, values: batch, before });
+    const values = batch.map((item) => item.values);
+    const { results, fault } = await tryBatch(pool, { ...statement, values, before });
     pace.note(statement.name, (performance.now() - startedAt) / batch.length);
     if (fault !== undefined && batch.length === 1)
       return [isStalePlan(fault.error) ? "again" : { error: fault.error }];
@@ -92,21 +100,21 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
     return index < at ? { rows } : "again";
   }
 
-  async function runDifferent(statement: Statement, batch: readonly Values[]): Promise<readonly Outcome[]> {
+  async function runDifferent(statement: Statement, batch: readonly Item[]): Promise<readonly Outcome[]> {
     if (kind !== "equal reads" || batch.length === 1) return runTogether(statement, batch);
-    const ids = batch.map((values) => JSON.stringify(values));
-    const different = new Map(ids.map((id, index) => [id, batch[index] as Values]));
+    const ids = batch.map(({ values }) => JSON.stringify(values));
+    const different = new Map(ids.map((id, index) => [id, batch[index] as Item]));
     const outcomes = await runTogether(statement, [...different.values()]);
     const found = new Map([...different.keys()].map((id, index) => [id, outcomes[index]]));
     return ids.map((id) => copyOf(found.get(id) ?? "again"));
   }
 
   /** Adds a statement to the current batch of the holder. */
-  async function join(holder: Holder, name: string, text: string, values: Values): Promise<Outcome> {
+  async function join(holder: Holder, name: string, text: string, item: Item): Promise<Outcome> {
     const key = `${keyOf(holder)} ${name}`;
     let entry = open.get(key);
     if (entry === undefined) {
-      const batcher = createBatcher<Values, Outcome>({
+      const batcher = createBatcher<Item, Outcome>({
         maxItems: () => pace.most(name),
         atWork: Infinity,
         inTurn: (act) => inTurn(holder, act),
@@ -117,23 +125,23 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
     }
     entry.count += 1;
     try {
-      return await entry.batcher.add(values);
+      return await entry.batcher.add(item);
     } finally {
       entry.count -= 1;
       if (entry.count === 0) open.delete(key);
     }
   }
 
-  return (holder) => async (text, values) => {
+  return (holder, lockLimitMs) => async (text, values) => {
     const name = names(text);
     if (name !== undefined) {
-      const outcome = await join(holder, name, text, sentOf(values));
+      const outcome = await join(holder, name, text, { values: sentOf(values), lockLimitMs });
       if (outcome !== "again") {
         if ("error" in outcome) throw outcome.error;
         return outcome.rows;
       }
     }
-    return inTurn(holder, () => alone(text, values));
+    return inTurn(holder, () => createTextSql(pool, names, lockLimitMs)(text, values));
   };
 }
 

@@ -294,21 +294,25 @@ describe("createBatchedSql, for writes", () => {
 
   it("fails a write that meets a lock, with a limit for locks, also one that is sent without a name", async () => {
     const names = createStatementNames(false);
-    const hasty = createBatchedSql<number>({
+    const writes = createBatchedSql<number>({
       pool: database.pool,
       names: (text) => (text.endsWith("*/") ? undefined : names(text)),
       keyOf: String,
       kind: "writes",
-      lockLimitMs: 20,
-    })(1);
+    });
+    const hasty = writes(1, 20);
     const locker = await database.pool.connect();
     await locker.query("BEGIN; SELECT FROM parents WHERE id = 1 FOR UPDATE");
     try {
       expect(await settled([hasty(insert, ["alone", 1])])).to.deep.equal(["55P03"]);
       expect(await settled([hasty(`${insert} /**/`, ["unnamed", 1])])).to.deep.equal(["55P03"]);
+      const patient = writes(1)(insert, ["patient", 1]);
       const [held] = await settled([hasty(insert, ["held", 1]), hasty(insert, ["free", 2])]);
       expect(held).to.equal("55P03");
       expect(await namesOf()).to.deep.equal(["free"]);
+      await locker.query("COMMIT");
+      await patient;
+      expect(await namesOf()).to.deep.equal(["free", "patient"]);
     } finally {
       locker.release(true);
     }
