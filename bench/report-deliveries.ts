@@ -1,3 +1,4 @@
+import type { BesideByHand } from "./beside-by-hand.ts";
 import type { Amounts, Steady } from "./deliveries.ts";
 import type { DeliveryResults } from "./delivery-runs.ts";
 import { fixed, markdownTable, prose, sumOf, type Row } from "./markdown.ts";
@@ -76,6 +77,27 @@ export function deliveryReport({
       ]),
     ),
   ].join("\n\n");
+}
+
+export function besideByHandReport({ service, byHand }: BesideByHand): string {
+  return [
+    "## Beside a sender by hand",
+    prose(
+      `100 creates a second with one delivery each, in turns on the same servers. The sender by hand does the least
+      that it must: a row and its event in one statement, a confirmed message, a row and a signed POST.
+      It has no users, validation, access, retries or limits.`,
+    ),
+    markdownTable(
+      ["Sender", "cores busy, in all", ...Object.keys(service[0]?.coresBusy ?? {}), "p50 ms", "p99 ms"],
+      [...service.map((one) => coresRow("svc", one)), ...byHand.map((one) => coresRow("by hand", one))],
+    ),
+  ].join("\n\n");
+}
+
+function coresRow(who: string, { coresBusy, latencyMs }: Steady): Row {
+  const cores = Object.values(coresBusy);
+  const busy = [sumOf(cores), ...cores].map((value) => fixed(value, 3));
+  return [who, ...busy, fixed(latencyMs.p50, 1), fixed(latencyMs.p99, 1)];
 }
 
 function busyText(coresBusy: Amounts): string {

@@ -2,7 +2,8 @@ import Table from "cli-table3";
 import { retentionReport, webhookReport } from "./report-webhooks.ts";
 import type { WebhookResults } from "./webhooks/measure.ts";
 import type { RetentionResult } from "./webhooks/retention.ts";
-import { deliveryReport } from "./report-deliveries.ts";
+import type { BesideByHand } from "./beside-by-hand.ts";
+import { besideByHandReport, deliveryReport } from "./report-deliveries.ts";
 import { requestReport } from "./report-requests.ts";
 import type { DeliveryResults } from "./delivery-runs.ts";
 import type { Outcome } from "./hold-ups/measure.ts";
@@ -27,6 +28,7 @@ export interface Results {
   readonly requests?: RequestResults;
   readonly operations?: OperationResults;
   readonly deliveries?: DeliveryResults;
+  readonly besideByHand?: BesideByHand;
   readonly scaleOut?: readonly ScaleOut[];
   readonly webhooks?: WebhookResults;
   readonly retention?: RetentionResult;
@@ -36,10 +38,12 @@ export interface Results {
 
 /** Formats the results as the measured part of docs/measurements.md. */
 export function reportOf(results: Results): string {
-  const { requests, operations, deliveries, scaleOut, webhooks, retention, holdUps, plans } = results;
+  const { requests, operations, deliveries, besideByHand, scaleOut, webhooks, retention, holdUps, plans } =
+    results;
   return [
     ...(requests === undefined && operations === undefined ? [] : [requestReport({ requests, operations })]),
     ...(deliveries === undefined ? [] : [deliveryReport(deliveries)]),
+    ...(besideByHand === undefined ? [] : [besideByHandReport(besideByHand)]),
     ...(scaleOut === undefined ? [] : [scaleReport(scaleOut)]),
     ...(webhooks === undefined ? [] : [webhookReport(webhooks)]),
     ...(retention === undefined ? [] : [retentionReport(retention)]),

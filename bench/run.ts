@@ -4,16 +4,17 @@
  * bench/results/<date>.json.
  *
  * `npm run bench -- requests deliveries` runs only those parts: requests, operations, deliveries,
- * scale, webhooks, retention, holdups, plans. `--write` puts the tables into docs/measurements.md.
- * `--from a.json --from b.json` prints earlier results of all these files together, and measures
- * nothing. BENCH_SCALE=0.2 shortens the run, to check that everything works. BENCH_PLANS=1 adds the
- * plans of 2 million events, which take ten minutes. With BENCH_PROFILE_DIR=<folder>, `svc api` and
- * `svc dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of
- * such a run are worse.
+ * byhand, scale, webhooks, retention, holdups, plans. `--write` puts the tables into
+ * docs/measurements.md. `--from a.json --from b.json` prints earlier results of all these files
+ * together, and measures nothing. BENCH_SCALE=0.2 shortens the run, to check that everything works.
+ * BENCH_PLANS=1 adds the plans of 2 million events, which take ten minutes. With
+ * BENCH_PROFILE_DIR=<folder>, `svc api` and `svc dispatcher` write CPU profiles there, which
+ * Chrome's developer tools open; the figures of such a run are worse.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { purgeQueues } from "../test/support/queues.ts";
+import { measureBesideByHand } from "./beside-by-hand.ts";
 import { measureDeliveries } from "./delivery-runs.ts";
 import { quickSizes, type Sizes } from "./hold-ups/hold-up.ts";
 import { measure, type Outcome } from "./hold-ups/measure.ts";
@@ -36,6 +37,7 @@ const partNames = [
   "requests",
   "operations",
   "deliveries",
+  "byhand",
   "scale",
   "webhooks",
   "retention",
@@ -86,7 +88,7 @@ async function measureParts(parts: ReadonlySet<PartName>, atEnd: AtEnd): Promise
   const scale = numberOf("BENCH_SCALE", 1);
   const startedAt = new Date().toISOString();
   const machine = describeMachine();
-  const served = partNames.slice(0, 6).some((part) => parts.has(part));
+  const served = partNames.slice(0, 7).some((part) => parts.has(part));
   const measured = {
     ...(served ? await measureServed(parts, scale, atEnd) : { versions: {} }),
     ...(parts.has("holdups") ? { holdUps: await measureHoldUps(scale, atEnd) } : {}),
@@ -109,7 +111,14 @@ async function measureParts(parts: ReadonlySet<PartName>, atEnd: AtEnd): Promise
 
 type Served = Pick<
   Results,
-  "versions" | "requests" | "operations" | "deliveries" | "scaleOut" | "webhooks" | "retention"
+  | "versions"
+  | "requests"
+  | "operations"
+  | "deliveries"
+  | "besideByHand"
+  | "scaleOut"
+  | "webhooks"
+  | "retention"
 >;
 
 /** Measures all parts that run on one pair of servers. */
@@ -127,10 +136,11 @@ async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd:
     await purgeQueues(surroundings.amqpUrl);
     return work(context);
   };
-  const [requests, operations, deliveries, scaleOut, webhooks, retention] = [
+  const [requests, operations, deliveries, besideByHand, scaleOut, webhooks, retention] = [
     await part("requests", measureRequests),
     await part("operations", measureOperations),
     await part("deliveries", measureDeliveries),
+    await part("byhand", measureBesideByHand),
     await part("scale", measureScaleOut),
     await part("webhooks", measureWebhooks),
     await part("retention", measureRetention),
@@ -140,6 +150,7 @@ async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd:
     ...(requests && { requests }),
     ...(operations && { operations }),
     ...(deliveries && { deliveries }),
+    ...(besideByHand && { besideByHand }),
     ...(scaleOut && { scaleOut }),
     ...(webhooks && { webhooks }),
     ...(retention && { retention }),
