@@ -63,6 +63,10 @@ export function createLookup({
         isReference && definition !== undefined
           ? referable(definition, { definitions, access }, caller)
           : always;
+      if (condition === undefined)
+        throw new Error(
+          `No record of ${target} can be referenced: its baseQuery has a filter that only Prisma knows. Change the filter, or allow all references by access.reference: everyone`,
+        );
       const isShared = isAlways(condition) && left === undefined;
       const id = JSON.stringify([target, column, text]);
       const known = isShared ? shared.get(id) : undefined;
@@ -95,22 +99,18 @@ export interface Referring {
 
 /**
  * Returns the condition of the records that may be referenced. With rules of access for the target,
- * they are all within its base query. Throws for a base query with a part that only the Prisma
- * client supports. Without that part, a reference would reveal hidden records.
+ * they are all within its base query. Returns undefined for a base query with a part that only the
+ * Prisma client supports. Without that part, a reference would reveal hidden records.
  */
 export function referable(
   definition: Definition,
   { definitions, access }: Referring,
   caller: Caller,
-): Condition {
+): Condition | undefined {
   const { reference } = definition.access;
   if (reference.kind === "everyone" || isAdminFor(definition, caller)) return always;
   const scope = conditionOf(definition, definitions, baseQueryOf(definition).where);
-  if (scope === undefined)
-    throw new Error(
-      `No record of ${definition.name} can be referenced: its baseQuery has a filter that only Prisma knows. Change the filter, or allow all references by access.reference: everyone`,
-    );
-  return allOf([scope, access.of(definition, ["reference"], caller)]);
+  return scope && allOf([scope, access.of(definition, ["reference"], caller)]);
 }
 
 /**

@@ -23,7 +23,8 @@ export function areCheckedTogether(
   const isApart = (name: string): boolean => {
     const target = findTarget(referring.definitions, name);
     if (target === undefined || target.isView || target.table === own.table) return false;
-    return !leadsTo(referable(target, referring, caller), own);
+    const condition = referable(target, referring, caller);
+    return condition !== undefined && !leadsTo(condition, own);
   };
   const isOwnUnique = (key: readonly string[], column: string): boolean =>
     own.fields.some(

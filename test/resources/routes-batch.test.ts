@@ -37,6 +37,17 @@ describe("POST /resources/{name}/batch", () => {
   const stored = (): Promise<unknown[]> =>
     served.sql("SELECT id, reference, amount, remarks, user_id FROM orders ORDER BY id");
 
+  it("creates records without a reference whose target has a filter that only Prisma knows", async () => {
+    const access: Access = { ...ownersOnly, reference: { kind: "owner" } };
+    const baseQuery = { where: { name: { equals: "acme", mode: "insensitive" } } };
+    const other = await startApi(served, withVariant("customers", { access, baseQuery }));
+    const operations = [create("N-1"), create("N-2")];
+    const answer = await ask(other, "ada", "POST /orders/batch", { operations });
+    await other.server.close();
+
+    expect([answer.status, (await stored()).length]).to.deep.equal([200, 5]);
+  });
+
   it("runs the operations in their order, and answers each like a single write", async () => {
     const before = api.changes();
 
