@@ -6,7 +6,7 @@ import { faultOfOperation } from "./batch-fault.ts";
 import type { RecordOperations, WriteRequest } from "./record-operations.ts";
 import type { Target } from "./permitted.ts";
 
-/** Limit of the time for which a batch may hold its connection. */
+/** Limit of the time of a batch, from the beginning of its first try. */
 const limitMs = 30_000;
 
 /** The operations of a batch, with their context. */
@@ -19,6 +19,8 @@ export interface Batch {
   readonly reserve: (bytes: number) => Promise<void>;
   /** Monotonic clock, in ms. */
   readonly now: () => number;
+  /** Time at which its first try began. A batch that met a lock may run again. */
+  readonly beganAt: number;
 }
 
 /**
@@ -30,7 +32,7 @@ export interface Batch {
  */
 export async function runBatch(batch: Batch): Promise<string> {
   const { operations, reserve, now } = batch;
-  const deadline = now() + limitMs;
+  const deadline = batch.beganAt + limitMs;
   const results: string[] = [];
   let bytes = 0;
   const take = async (given: readonly string[]): Promise<void> => {

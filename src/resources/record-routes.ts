@@ -153,11 +153,13 @@ async function answerBatch(
   const bodyBytes = Buffer.byteLength(rawBody);
   const reserve = (bytes: number): Promise<void> =>
     ctx.state.memory.reserve(bodyBytes * memoryPerBodyByte + bytes * memoryPerAnsweredByte);
+  let beganAt: number | undefined;
   const act = async (transaction: Transaction): Promise<Answer> => {
+    beganAt ??= now();
     refuseUnsupported(operations, definition);
     await transaction.sql(statementLimit);
     const request = requestOf(transaction);
-    const json = await runBatch({ operations, records, request, reserve, now: () => performance.now() });
+    const json = await runBatch({ operations, records, request, reserve, now, beganAt });
     return { status: 200, headers: {}, json };
   };
   await inBatchTurn(ctx, batchTurns, () =>
@@ -196,6 +198,8 @@ async function inBatchTurn(
     users.leave(id);
   }
 }
+
+const now = (): number => performance.now();
 
 /** Limit of a statement, because a batch checks the clock only between its statements. */
 const statementLimit = "SET LOCAL statement_timeout = '10s'";

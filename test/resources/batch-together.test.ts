@@ -83,7 +83,14 @@ describe("batches, their creates together and one by one", function () {
         const together = { ...store, text, attempt: <T>(work: () => Promise<T>) => attempt(sql, work) };
         const database = { store, lookup: createLookup(looking)(ada), ...(isTogether ? { together } : {}) };
         const request = { database, caller: ada, isLarge: true };
-        return runBatch({ operations, records, request, reserve: () => Promise.resolve(), now: () => 0 });
+        return runBatch({
+          operations,
+          records,
+          request,
+          reserve: () => Promise.resolve(),
+          now: () => 0,
+          beganAt: 0,
+        });
       });
       return [answer.replaceAll(/"id":\d+/g, ""), await stored()];
     } catch (error) {

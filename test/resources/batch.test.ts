@@ -24,6 +24,7 @@ function batchOf(count: number, json: string, changes: Partial<Batch> = {}): Bat
     },
     reserve: () => Promise.resolve(),
     now: () => 0,
+    beganAt: 0,
     ...changes,
   };
 }
@@ -46,6 +47,16 @@ describe("runBatch", () => {
     expect([refusal.status, refusal.message]).to.deep.equal([503, "Server Error"]);
     expect((refusal.cause as Error).message).to.equal(
       "The batch took longer than 30 s, at operation 3 of 10",
+    );
+  });
+
+  it("counts the time of an earlier try, because the client waits for both", async () => {
+    let clockMs = 0;
+    const batch = batchOf(10, "{}", { now: () => (clockMs += 10_000), beganAt: -20_000 });
+
+    expect((await refusalOf(batch)).cause).to.have.property(
+      "message",
+      "The batch took longer than 30 s, at operation 1 of 10",
     );
   });
 
