@@ -1,7 +1,7 @@
 import { Decimal } from "../kit/prisma-values.ts";
 import type { Definition, Definitions, Field, FieldType, PrismaArgs, Row } from "../mapping/definition.ts";
 import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
-import { conditionOf } from "./prisma-where.ts";
+import { conditionOf, isArgs } from "./prisma-where.ts";
 
 /**
  * A Prisma filter. "nothing" is never true: Prisma drops an `OR: []` within another OR, and finds
@@ -81,11 +81,26 @@ export function withPrismaTypes(
     const translated = condition && prismaWhereOf(condition);
     if (typeof translated === "object") return translated;
     if (translated === "nothing") return { [definition.key.name]: { in: [] } };
-    if (name !== "AND" && name !== "OR" && name !== "NOT") return { [name]: value };
-    const all = [value].flat() as readonly PrismaArgs[];
-    return { [name]: all.map((one) => withPrismaTypes(definition, definitions, one)) };
+    if (name === "AND" || name === "OR" || name === "NOT") {
+      const all = [value].flat() as readonly PrismaArgs[];
+      return { [name]: all.map((one) => withPrismaTypes(definition, definitions, one)) };
+    }
+    const relation = definition.relations.find((one) => one.name === name);
+    const target = relation && definitions.get(relation.resource);
+    return { [name]: target && isArgs(value) ? typedRelated(target, definitions, value) : value };
   });
   return parts.length > 1 ? { AND: parts } : (parts[0] ?? where);
+}
+
+/** Words of filters on a relation. */
+const related = ["is", "isNot", "some", "every", "none"];
+
+function typedRelated(target: Definition, definitions: Definitions, value: PrismaArgs): PrismaArgs {
+  const entries = Object.entries(value);
+  if (!entries.some(([word]) => related.includes(word))) return withPrismaTypes(target, definitions, value);
+  return Object.fromEntries(
+    entries.map(([word, one]) => [word, isArgs(one) ? withPrismaTypes(target, definitions, one) : one]),
+  );
 }
 
 /** Prisma makes the same pattern: its `contains` puts a `%` before and after a text. */

@@ -47,6 +47,7 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
       ],
       NOT: { amount: { in: ["NaN", 1] } },
       created_at: { gte: "2020-01-01" },
+      customer: { orders: { some: { ...onlyPrisma().where, created_at: { gte: "2020-01-01" } } } },
     };
     await serveWith("orders", { baseQuery: { where } });
     const [list, one, changed] = [
