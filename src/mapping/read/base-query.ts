@@ -215,7 +215,8 @@ function checkJson(place: Place, { isList }: Field, value: unknown): void {
   const example = isList ? "{ has: pro }" : "{ path: [plan], equals: pro }";
   const known = isList ? listComparisons : jsonComparisons;
   const words = isObject(value) ? Object.keys(value) : [];
-  if (!isObject(value) || words.join() === "path" || (isList && words.length === 0))
+  const isOnlyPath = words.includes("path") && words.every((word) => word === "path" || word === "mode");
+  if (!isObject(value) || isOnlyPath || (isList && words.length === 0))
     return report(place, `expected a comparison, such as ${example}`);
   for (const [operator, operand] of Object.entries(value)) {
     const inner = within(place, operator);
