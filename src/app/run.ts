@@ -215,8 +215,10 @@ async function stop({ infrastructure, program, leave }: Service, log: Log): Prom
 /** Returns whether the log has been written within its limit. */
 function flushed(log: Log): Promise<boolean> {
   const written = new Promise<void>((resolve) =>
-    // A pipe refuses the `fsync` after its writes.
-    log.flush((error?: NodeJS.ErrnoException) => error?.syscall !== "write" && resolve()),
+    log.flush((error?: NodeJS.ErrnoException) => {
+      // A pipe refuses the `fsync` after its writes. Without a reader, it takes no more lines.
+      if (error?.syscall !== "write" || error.code === "EPIPE") resolve();
+    }),
   );
   return endsWithin(flushLimitMs, written);
 }

@@ -122,9 +122,11 @@ describe("SIGTERM", function () {
     half.destroy();
   });
 
-  for (const { what, stdout } of [
-    { what: "no program reads the log", stdout: ">(sleep 60)" },
-    { what: "the disk of the log is full", stdout: "/dev/full" },
+  for (const { what, stdout, code } of [
+    // Ends with the program, whose id is that of bash.
+    { what: "no program reads the log", stdout: ">(exec tail --pid=$$ -f /dev/null)", code: null },
+    { what: "the disk of the log is full", stdout: "/dev/full", code: null },
+    { what: "the program that reads the log has ended", stdout: ">(exit)", code: 0 },
   ])
     it(`serves and ends within its limit when ${what}`, async () => {
       const silent = await createProgram({
@@ -141,10 +143,11 @@ describe("SIGTERM", function () {
       for (let count = 0; count < 250; count += 1) await get(silent, { token, agent });
       agent.destroy();
 
-      const { durationMs } = await silent.end("SIGTERM", 3 * endLimitMs);
+      const ended = await silent.end("SIGTERM", 3 * endLimitMs);
 
       await silent.dispose();
-      expect(durationMs).to.be.below(endLimitMs);
+      expect(ended.durationMs).to.be.below(endLimitMs);
+      expect(ended.code).to.equal(code);
     });
 
   it("ends at once on a second one", async () => {
