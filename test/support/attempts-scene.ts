@@ -30,7 +30,7 @@ export interface AttemptsScene extends WorkerScene {
   /** Arguments of the released slots. */
   readonly done: Parameters<Done>[];
   readonly freed: number;
-  /** Number of places that were left without an attempt. */
+  /** Number of reservations that were left without an attempt. */
   readonly left: number;
   readonly open: (
     answer: (post: Post) => AttemptResult | Promise<AttemptResult>,
@@ -38,8 +38,8 @@ export interface AttemptsScene extends WorkerScene {
   ) => void;
   /** Takes the due deliveries, all in one flight. */
   readonly take: () => Promise<readonly DeliveryInFlight[]>;
-  readonly place: (enter: (visit: Visit) => void) => Reservation;
-  /** A place with a free slot. */
+  readonly reserved: (enter: (visit: Visit) => void) => Reservation;
+  /** A reservation of a free slot. */
   readonly free: Reservation;
   /** Starts the due deliveries. */
   readonly startAll: (at?: Reservation) => Promise<void>;
@@ -61,8 +61,11 @@ export function inFlight({ flightId, deliveries }: TakenDeliveries): readonly De
 
 /** Registers the hooks of the `describe` around it. */
 export function useAttemptsScene(): AttemptsScene {
-  const place = (enter: (visit: Visit) => void): Reservation => ({ enter, leave: () => (scene.left += 1) });
-  const free = place(({ begin }) => begin((...result) => scene.done.push(result)));
+  const reserved = (enter: (visit: Visit) => void): Reservation => ({
+    enter,
+    leave: () => (scene.left += 1),
+  });
+  const free = reserved(({ begin }) => begin((...result) => scene.done.push(result)));
   const scene: Mutable<AttemptsScene> = Object.assign(useWorkerScene() as AttemptsScene, {
     open(
       answer: (post: Post) => AttemptResult | Promise<AttemptResult>,
@@ -92,7 +95,7 @@ export function useAttemptsScene(): AttemptsScene {
     },
     take: async () =>
       inFlight(await scene.store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined })),
-    place,
+    reserved,
     free,
     async startAll(at = free) {
       for (const one of await scene.take()) scene.attempts.start(one, at);

@@ -11,7 +11,7 @@ const payload = { data: Buffer.from("{}") };
 // Flights, faults and the stop; attempts.test.ts has the rest.
 describe("createAttempts", () => {
   const scene = useAttemptsScene();
-  const { open, take, place, free, startAll, current } = scene;
+  const { open, take, reserved, free, startAll, current } = scene;
 
   it("lets the delivery of one user pass waiting ones of another", async () => {
     for (let count = 0; count < 39; count++) await scene.work.addDelivery(scene.subscription);
@@ -228,11 +228,11 @@ describe("createAttempts", () => {
       const slot: Done = () => visits[1]?.begin((...result) => scene.done.push(result));
       scene.attempts.start(
         first,
-        place((visit) => (visits.push(visit), visit.begin(slot))),
+        reserved((visit) => (visits.push(visit), visit.begin(slot))),
       );
       scene.attempts.start(
         second,
-        place((visit) => visits.push(visit)),
+        reserved((visit) => visits.push(visit)),
       );
       await until(() => answer, { what: "the POST" });
 

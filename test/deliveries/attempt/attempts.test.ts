@@ -12,7 +12,7 @@ import { failure, success } from "../../support/work.ts";
 
 describe("createAttempts", () => {
   const scene = useAttemptsScene();
-  const { open, take, place, free, startAll, current } = scene;
+  const { open, take, reserved, free, startAll, current } = scene;
 
   const attemptLines = (): readonly Record<string, unknown>[] =>
     scene.lines.filter(({ event }) => event === "delivery.attempt");
@@ -150,7 +150,7 @@ describe("createAttempts", () => {
     it("to wait for a slot, when none falls free", async () => {
       open(success);
 
-      await startAll(place(({ giveUp }) => giveUp("busy")));
+      await startAll(reserved(({ giveUp }) => giveUp("busy")));
       await scene.attempts.drain();
 
       expect(await scene.work.queued(scene.delivery.id)).to.include({ dueAt: null });
