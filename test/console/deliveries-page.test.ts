@@ -219,7 +219,7 @@ describe("the deliveries of the console", function () {
     await page.getByRole("button", { name: "Deliver 1 event again" }).click();
     await page.getByRole("heading", { name: /^Replay \d+$/ }).waitFor();
     await page.getByText("1 of 1 events").waitFor();
-    await page.getByText("All deliveries are made.").waitFor();
+    await page.getByText("All deliveries are created.").waitFor();
     await expectSoundAtAnyWidth(shown);
 
     const { sql } = scene.service.infrastructure;

@@ -131,7 +131,7 @@ const sentences: Readonly<Record<string, string>> = {
   "token.expired": "The token has expired.",
   "token.revoked": "The token was revoked.",
   "user.disabled": "Your user is disabled. An admin can enable it.",
-  "user.unknown": "The issuer knows you, and this service has no user for you. An admin makes one.",
+  "user.unknown": "The issuer knows you, and this service has no user for you. An admin creates one.",
   "user.email_taken": "Another user has your e-mail address. An admin sets your subject at that user.",
   "record.changed": "Somebody changed the record in the meantime. Nothing was written.",
 };

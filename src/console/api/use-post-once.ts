@@ -4,9 +4,9 @@ import { api, newIdempotencyKey } from "./client.ts";
 import { isHeaderRefused } from "./write-version.ts";
 
 const doneBefore =
-  "An earlier try was done after all, with what stood here then. Look for what it made: sent again, this makes another.";
+  "An earlier try was done after all, with what stood here then. Look for what it created: sent again, this creates another.";
 const mayBeDoneBefore =
-  "An earlier try may have been done: look for what it made. Sent again, this may make another.";
+  "An earlier try may have been done: look for what it created. Sent again, this may create another.";
 
 /**
  * Returns a function that sends a POST with an `Idempotency-Key`. A retry to a path has the same

@@ -27,9 +27,9 @@ export function storyOf(delivery: DeliveryDetail): string {
     case "held":
       return "It is held, since its webhook is off or lets others go first. It goes out when its turn comes.";
     case "retrying":
-      return `${capital(times(attempt))} failed; ${most - attempt} more will be made${next === null ? ", the next one when there is a free place" : ""}.${why}`;
+      return `${capital(times(attempt))} failed; ${most - attempt} more will be made${next === null ? ", the next one when there is a free slot" : ""}.${why}`;
     default:
-      return "Its first attempt is under way, or waits for a free place.";
+      return "Its first attempt is under way, or waits for a free slot.";
   }
 }
 

@@ -51,7 +51,7 @@ function Progress({ replay }: { readonly replay: Replay }): JSX.Element {
           <p className="numeric" role="status">
             {done.toLocaleString("en")} of {isEstimate ? "about " : ""}
             {total.toLocaleString("en")} events
-            {failed > 0 && `, ${failed.toLocaleString("en")} of which could not be made`}
+            {failed > 0 && `, ${failed.toLocaleString("en")} of which could not be delivered`}
           </p>
         </div>
         <p className="muted">{sentences[state]}</p>
@@ -73,8 +73,8 @@ function Progress({ replay }: { readonly replay: Replay }): JSX.Element {
 
 const sentences: Readonly<Record<Replay["state"], string>> = {
   running: "It goes on when you leave this page, and when a process dies.",
-  paused: "What is made already goes out, 300 deliveries at most.",
-  done: "All deliveries are made. Those that wait go out one after the other.",
+  paused: "Deliveries that are already created still go out, 300 at most.",
+  done: "All deliveries are created. Those that wait go out one after the other.",
   cancelled: "What waited was cancelled. What had gone out stays.",
 };
 
