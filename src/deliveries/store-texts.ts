@@ -104,9 +104,9 @@ export const heldOf = (subscriptionId: string): string =>
 export const heldOrder = "subscription_id, event_id, id";
 
 /**
- * Takes the oldest held delivery of a subscription, if no other dispatcher has the lease on its
- * lane. Takes several when the oldest ones all belong to replays. The range is that of the index,
- * and the limit a constant. With an equality, or a limit in a parameter, PostgreSQL uses another
+ * Takes the oldest held delivery of a subscription, if no other dispatcher has its lease. Takes
+ * several when the oldest ones all belong to replays. The range is that of the index, and the limit
+ * a constant. With an equality, or a limit in a parameter, PostgreSQL uses another
  * index and sorts: each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms.
  * A lease that ends an hour later than a new one dates from before the database's clock was set
  * back. It counts as over.

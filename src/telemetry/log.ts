@@ -10,7 +10,7 @@ export type Log = Logger;
 const secretKeys = ["authorization", "body", "cookie", "headers", "password", "secret", "token", "url"];
 const censor = "…";
 
-/** Most characters of lines that wait for a reader of stdout. Further lines are dropped. */
+/** Most bytes of lines that wait to be written. Further lines are dropped. */
 const mostWaiting = 8_000_000;
 
 /**

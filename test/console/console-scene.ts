@@ -170,8 +170,7 @@ const isWiderAtItsWorst = `() => {
 
 /**
  * Expects an accessible page: no serious finding of axe, no part or column that a screen reader
- * cannot tell from another, no content beyond its width, no fault, and
- * no effect of hostile texts.
+ * cannot tell from another, no content beyond its width, no fault, and no effect of hostile texts.
  */
 export async function expectSound(shown: ConsolePage): Promise<void> {
   const { page } = shown;
