@@ -94,7 +94,8 @@ export function createRelay(options: RelayOptions): Relay {
         const gatherMs = state.pace.waitMs();
         if (gatherMs > 0) await pause(gatherMs, signal);
       }
-      await Promise.all(state.underWay);
+      // A retry under way may begin to publish more.
+      while (state.underWay.size > 0) await Promise.all(state.underWay);
       await shares.leave().catch(() => undefined);
     },
   };
@@ -217,7 +218,8 @@ async function retryFailed(state: RelayState): Promise<void> {
     else failed.forget(id);
   // One at a time, because slow retries would otherwise use both connections of the relay.
   state.nextRetryMs = Infinity;
-  void presentAgain(state, events);
+  const again = presentAgain(state, events).finally(() => state.underWay.delete(again));
+  state.underWay.add(again);
 }
 
 /** Begins to publish failed events again, and plans the next retry once they are presented. */

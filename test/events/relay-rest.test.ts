@@ -102,6 +102,34 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
     await untilOut(13);
   });
 
+  it("ends on stop the retry of several resources that it has begun", async () => {
+    let go: (() => void) | undefined;
+    await addEvents(1);
+    await addEvents(1, "papers");
+    start({
+      batchSize: 70,
+      async present(resource, events) {
+        tries += 1;
+        if (tries <= 2) return { kind: "each", answers: events.map(() => refused) };
+        if (tries === 3) await new Promise<void>((resolve) => (go = resolve));
+        // Longer than a relay takes that does not wait for it.
+        else await scene.core.sql("SELECT pg_sleep(0.2)");
+        return present(resource, events);
+      },
+    });
+    await until(() => scene.lines.filter(({ event }) => event === "relay.refused").length === 2, {
+      what: "the first tries",
+    });
+    scene.skewMs += 1_000;
+    await until(() => go, { what: "the retry" });
+
+    const stopped = scene.stop();
+    go?.();
+    await stopped;
+
+    expect(published()).to.deep.equal(["1", "1"]);
+  });
+
   describe("beside events that take longer than a statement may", () => {
     const slowly = { kind: "none", reason: "statement timeout", isPassing: true, isTooSlow: true } as const;
     let slow: Set<string>;
