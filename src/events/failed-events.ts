@@ -14,14 +14,20 @@ export interface FailedEvents {
    * @param resource Resource of an event that had not failed before.
    * @param isOnWay Whether the event failed on its way: its record could be presented, but the
    *   broker refused or lost it.
+   * @param isSlow Whether it is an event of a slow owner.
    */
   add(
     id: string,
-    options?: { readonly resource?: string; readonly isLasting?: boolean; readonly isOnWay?: boolean },
+    options?: {
+      readonly resource?: string;
+      readonly isLasting?: boolean;
+      readonly isOnWay?: boolean;
+      readonly isSlow?: boolean;
+    },
   ): number;
   /**
-   * Takes due events, first those that failed on their way. The more often they have failed, the
-   * fewer are taken at once, down to one.
+   * Takes due events: those that failed on their way first, those of slow owners last. The more
+   * often they have failed, the fewer are taken at once, down to one.
    */
   take(limit: number): readonly string[];
   /** Makes an event due again that was taken and not tried. */
@@ -38,6 +44,7 @@ interface FailedEvent {
   readonly resource: string;
   failures: number;
   readonly isOnWay: boolean;
+  readonly isSlow: boolean;
   /** Infinity while the event is being tried. */
   retryAtMs: number;
 }
@@ -74,25 +81,31 @@ export function createFailedEvents({
     has: (id) => events.has(id),
     ids: () => [...events.keys()],
     isFull: (resource) => (counts.get(resource) ?? 0) >= mostFailed - events.size,
-    add(id, { resource: given = "", isLasting = false, isOnWay = false } = {}) {
+    add(id, { resource: given = "", isLasting = false, isOnWay = false, isSlow: isNewSlow = false } = {}) {
       const before = events.get(id);
       const resource = before?.resource ?? given;
       if (before === undefined) count(resource, 1);
       const failures = isLasting ? mostDoublings : (before?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, mostDoublings), longestPauseMs);
-      events.set(id, { resource, failures, isOnWay, retryAtMs: now() + pauseMs });
+      const isSlow = before?.isSlow ?? isNewSlow;
+      events.set(id, { resource, failures, isOnWay, isSlow, retryAtMs: now() + pauseMs });
       isBlocked ||= isOnWay;
       return pauseMs;
     },
     take(limit) {
       const all = [...events].filter(([, { retryAtMs }]) => retryAtMs <= now());
+      // New events of a slow owner may be due without end. Others would wait behind them, and so
+      // would its earlier ones.
       const onWay = all.filter(([, { isOnWay }]) => isOnWay);
-      // Events of a slow owner may be due without end, and others would wait behind them.
-      const due = onWay.length > 0 ? onWay : all;
-      if (due.length === 0) return [];
-      const least = Math.min(...due.map(([, { failures }]) => failures));
-      const atOnce = Math.max(1, limit >> (2 * Math.min(least, 15)));
-      const taken = due.filter(([, { failures }]) => failures === least).slice(0, atOnce);
+      const others = all.filter(([, { isSlow }]) => !isSlow);
+      const due = [onWay, others].find(({ length }) => length > 0) ?? all;
+      const key = due === all ? "retryAtMs" : "failures";
+      let [first] = due;
+      for (const one of due) if (first === undefined || one[1][key] < first[1][key]) first = one;
+      if (first === undefined) return [];
+      const [, { failures: same }] = first;
+      const atOnce = Math.max(1, limit >> (2 * Math.min(same, 15)));
+      const taken = due.filter(([, { failures }]) => failures === same).slice(0, atOnce);
       for (const [, event] of taken) event.retryAtMs = Infinity;
       return taken.map(([id]) => id);
     },

@@ -342,7 +342,7 @@ function begin(state: RelayState, events: readonly FoundEvent[]): number {
   const all = events.filter((event) => isNew(state, event));
   const slow = all.filter((event) => state.slow.has(event) && !state.failed.isFull(event.resource));
   for (const { id, resource } of slow) {
-    state.failed.add(id, { resource });
+    state.failed.add(id, { resource, isSlow: true });
     state.failed.giveBack(id);
   }
   const fresh = without(all, slow);

@@ -127,6 +127,19 @@ describe("createFailedEvents", () => {
     expect([room.take(200), room.take(200)]).to.deep.equal([["on its way"], ["once"]]);
   });
 
+  it("returns those of slow owners last, and of these the longest due first", () => {
+    for (const id of ["older", "older", "newer"]) room.add(id, { isSlow: true });
+    fail("others", 3);
+    nowMs += 8_000;
+    room.giveBack("newer");
+
+    expect([room.take(200), room.take(200), room.take(200)]).to.deep.equal([
+      ["others"],
+      ["older"],
+      ["newer"],
+    ]);
+  });
+
   it("is full for a resource with half of the free places of 10,000", () => {
     for (let id = 0; id < 4_999; id++) room.add(String(id), { resource: "notes" });
     expect(room.isFull("notes")).to.equal(false);

@@ -13,7 +13,7 @@ function ownedBy(events: readonly FoundEvent[], ownerId: string): number {
   return events.filter((event) => event.ownerId === ownerId).length;
 }
 
-/** Returns the share of a read with space for 20 events, with these in flight. */
+/** Returns the limits of a read with space for 20 events, with these in flight. */
 function limitsOf(used: readonly (readonly [string, number])[]): ReadLimits {
   return {
     used: new Map(used.map(([holder, events]) => [holder, { events, bytes: 10 * events }])),

@@ -224,6 +224,48 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
       expect(pauses()).to.deep.equal([]);
     });
 
+    it("retries those of others, however often an owner changes a record of this kind", async () => {
+      let isRefusing = true;
+      let changes = 0;
+      await scene.fanOut();
+      await addOfOwners(["a", "b"]);
+      start({
+        batchSize: 70,
+        async present(resource, events) {
+          const owners = new Set(events.map(({ ownerId }) => ownerId));
+          if (!owners.has("b")) {
+            const isRefused = isRefusing && events.some(({ recordId }) => recordId === "a");
+            if (!isRefused) return present(resource, events);
+            return { kind: "each", answers: events.map(() => refused) };
+          }
+          if (owners.has("a")) return slowly;
+          changes += 1;
+          const other = `a${changes}`;
+          scene.skewMs += 1_000;
+          await addOfOwners(isRefusing ? [other] : [other, `b${changes}`]);
+          await until(() => [other, "a"].some((one) => published().includes(one)), { what: other });
+          return slowly;
+        },
+      });
+      const untilRefusals = (count: number): Promise<true> =>
+        until(() => scene.lines.filter(({ event }) => event === "relay.refused").length === count, {
+          what: `${count} tries`,
+        });
+      await untilRefusals(1);
+      scene.skewMs += 1_000;
+      await untilRefusals(3);
+
+      isRefusing = false;
+      await addOfOwners(["b0"]);
+      await until(
+        () => {
+          scene.skewMs += 100;
+          return published().includes("a");
+        },
+        { what: "the event of another owner" },
+      );
+    });
+
     it("continues with new events after any number of earlier ones", async () => {
       slow = new Set(numbers(60));
       await addEvents(60);
