@@ -135,7 +135,9 @@ export async function openDatabase({
       ? pool
       : open(limits.connections, limits.statementTimeoutMs, "", listAnswerMs(limits, queryTimeoutMs));
   if (limits !== undefined) limitResults(lists, limits);
-  const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
+  // A turn waits for one answer: without its own limit, a vanished server would end it for 35 s.
+  const relayAnswerMs = Math.min(queryTimeoutMs, relayTimeoutMs + answerMarginMs);
+  const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded), relayAnswerMs) : pool;
   for (const one of new Set([pool, relay]))
     limitResults(one, { maxResultBytes, maxRowBytes: maxResultBytes });
   const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;

@@ -89,6 +89,20 @@ describe("openDatabase, when the network drops everything", () => {
     }
   });
 
+  it("waits 7 s for an answer to the relay, whose statements take 2 s at most", async () => {
+    const url = through(proxy, created.url);
+    const other = await openDatabase({ url, poolSize: 1, relays: true, isEmbedded: false, log });
+    await other.relay.query("SELECT 1");
+    proxy.stall();
+    const startedAt = performance.now();
+
+    const failure = await failureOf(other.relay.query("SELECT 2"));
+
+    expect(performance.now() - startedAt).to.be.within(6_900, 20_000);
+    expect(databaseFaultOf(failure)).to.deep.equal({ kind: "unavailable" });
+    await other.close();
+  }).timeout(60_000);
+
   it("closes all the same", async () => {
     const other = await openDatabase({
       url: through(proxy, created.url),
