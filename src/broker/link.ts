@@ -7,7 +7,7 @@ import { endsWithin, pause } from "../kit/worker.ts";
 import { declareTopology } from "./topology.ts";
 
 /** RabbitMQ closes a dead connection after two intervals. */
-const heartbeatSeconds = 10;
+const heartbeatSeconds = 5;
 const firstWaitMs = 200;
 const longestWaitMs = 5_000;
 /** Longest delay of a close by a broker that does not answer. */
