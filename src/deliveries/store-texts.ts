@@ -337,11 +337,12 @@ export const nextDueText = `
   FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT 1`;
 
 // Cancels deliveries in flight too: the attempt's outcome then finds them cancelled. There are few
-// flights.
+// flights. The sweep takes no due delivery while this waits for a lock.
 export const cancelText = `
   WITH gone AS (
     DELETE FROM svc.delivery_queue WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM svc.delivery_queue WHERE subscription_id = $1 ORDER BY delivery_id LIMIT $2 FOR UPDATE SKIP LOCKED))
+      SELECT ctid FROM svc.delivery_queue WHERE subscription_id = $1 AND ${withLockWait(1000)}
+      ORDER BY delivery_id LIMIT $2 FOR UPDATE SKIP LOCKED))
     RETURNING delivery_id
   ), unfinished AS (
     SELECT delivery_id FROM gone
