@@ -52,8 +52,8 @@ export async function doFaults(
 }
 
 function lineOf({ lane, kind, targets, holdMs }: PlannedFault): string {
-  const whose =
-    lane === "processes" || lane === "receivers" || lane === "owners" ? ` (${targets.join(" and ")})` : "";
+  const isOfOne = ["processes", "network", "receivers", "owners"].includes(lane);
+  const whose = isOfOne ? ` (${targets.join(" and ")})` : "";
   return `${kind}${whose}${holdMs > 0 ? ` for ${(holdMs / 1000).toFixed(1)} s` : ""}`;
 }
 

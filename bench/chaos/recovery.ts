@@ -15,7 +15,7 @@ export interface DoneFault extends PlannedFault {
 /** A duration from the end of a fault. */
 export interface Span {
   readonly ms: number;
-  /** Whether another fault of processes, database or broker overlapped and may have affected it. */
+  /** Whether another fault of processes, database, broker or network overlapped and may have affected it. */
   readonly isDisturbed: boolean;
 }
 
@@ -133,7 +133,7 @@ function isDisturbed(fault: DoneFault, ms: number, faults: readonly DoneFault[])
 }
 
 function isOfAll({ lane }: DoneFault): boolean {
-  return lane === "processes" || lane === "database" || lane === "broker";
+  return ["processes", "database", "broker", "network"].includes(lane);
 }
 
 /** Returns the first POST of each delivery that was answered with 2xx. */

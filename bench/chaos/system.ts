@@ -5,11 +5,18 @@ import { notesYaml } from "../../test/support/notes.ts";
 import { type PrivatePostgres, startPrivatePostgres } from "../../test/support/postgres.ts";
 import { admin, writeConfiguration } from "../../test/support/program.ts";
 import { type PrivateRabbitMq, startPrivateRabbitMq } from "../../test/support/rabbitmq.ts";
+import { type Proxy, startProxy, through } from "../../test/support/proxy.ts";
 import { request } from "../../test/support/service.ts";
 import { startPeer, type Peer } from "../peer.ts";
 import type { AtEnd } from "../run-to-end.ts";
 import { type Process, startWatched } from "./processes.ts";
 import type { Manner, ReceiversAnswer, ReceiversQuestion } from "./receivers.ts";
+
+/** Proxies between a process and its servers. */
+export interface Links {
+  readonly PostgreSQL: Proxy;
+  readonly RabbitMQ: Proxy;
+}
 
 /** A webhook, as its owner sees it. */
 export interface OwnedWebhook {
@@ -27,6 +34,8 @@ export interface System {
   readonly rabbitMq: PrivateRabbitMq;
   readonly apis: readonly Process[];
   readonly dispatchers: readonly Process[];
+  /** The connections of each process to its servers, by kind and index of the process. */
+  readonly links: Readonly<Record<"api" | "dispatcher", readonly Links[]>>;
   readonly receivers: Peer<ReceiversQuestion, ReceiversAnswer>;
   /** The run's own connections, which no fault affects. */
   readonly pool: Pool;
@@ -111,8 +120,27 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
     SVC_LOG_LEVEL: "warn",
   };
   await admin(["migrate"], env);
+  const link = async (): Promise<Links> => {
+    const [PostgreSQL, RabbitMQ] = await Promise.all([startProxy(postgres.url), startProxy(rabbitMq.url)]);
+    atEnd(() => Promise.all([PostgreSQL.close(), RabbitMQ.close()]).then(() => undefined));
+    return { PostgreSQL, RabbitMQ };
+  };
+  const links = {
+    api: await Promise.all([link(), link()]),
+    dispatcher: await Promise.all([link(), link()]),
+  };
   const startTwo = (name: "api" | "dispatcher"): Promise<readonly Process[]> =>
-    Promise.all([held(startWatched(name, env)), held(startWatched(name, env))]);
+    Promise.all(
+      links[name].map((own) =>
+        held(
+          startWatched(name, {
+            ...env,
+            DATABASE_URL: through(own.PostgreSQL, postgres.url),
+            AMQP_URL: through(own.RabbitMQ, rabbitMq.url),
+          }),
+        ),
+      ),
+    );
   const [apis, dispatchers] = await Promise.all([startTwo("api"), startTwo("dispatcher")]);
 
   const pool = new Pool({ connectionString: postgres.url, application_name: ownApplication, max: 4 });
@@ -161,6 +189,7 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
     rabbitMq,
     apis,
     dispatchers,
+    links,
     receivers,
     pool,
     audiences,

@@ -1,14 +1,17 @@
 import { connect, createServer, type Socket } from "node:net";
 import { once } from "node:events";
 
+/** The data that a stalled proxy drops: that of clients, that of the server, or both. */
+export type Dropped = "requests" | "answers" | "all";
+
 /** A proxy to a server that can drop all data, like a network that fails silently. */
 export interface Proxy {
   readonly port: number;
   /**
-   * Forwards nothing in either direction from now on. Connections stay open, and new ones are
-   * accepted.
+   * Forwards nothing from now on, or nothing in one direction. Connections stay open, and new ones
+   * are accepted.
    */
-  stall(): void;
+  stall(dropped?: Dropped): void;
   /** Forwards again, from the next connection on. Stalled connections stay stalled. */
   resume(): void;
   close(): Promise<void>;
@@ -22,9 +25,14 @@ export interface Proxy {
  */
 export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const { hostname, port } = new URL(target);
-  const ends = new Set<Socket>();
+  /** Open ends of connections, and whether they are those of clients. */
+  const ends = new Map<Socket, { readonly isNear: boolean }>();
   const stalled = new WeakSet<Socket>();
-  let isStalled = false;
+  let dropped: Dropped | undefined;
+
+  const stallIfDropped = (end: Socket, { isNear }: { readonly isNear: boolean }): void => {
+    if (dropped === "all" || dropped === (isNear ? "requests" : "answers")) stalled.add(end);
+  };
 
   const forward = (from: Socket, to: Socket): void => {
     from.on("data", (chunk) => {
@@ -37,8 +45,8 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const server = createServer({ allowHalfOpen: true }, (near) => {
     const far = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
     for (const end of [near, far]) {
-      ends.add(end);
-      if (isStalled) stalled.add(end);
+      ends.set(end, { isNear: end === near });
+      stallIfDropped(end, { isNear: end === near });
       end.on("error", () => undefined);
       end.once("close", () => {
         ends.delete(end);
@@ -55,15 +63,15 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
 
   return {
     port: address.port,
-    stall() {
-      isStalled = true;
-      for (const end of ends) stalled.add(end);
+    stall(given = "all") {
+      dropped = given;
+      for (const [end, side] of ends) stallIfDropped(end, side);
     },
     resume() {
-      isStalled = false;
+      dropped = undefined;
     },
     async close() {
-      for (const end of ends) end.destroy();
+      for (const end of ends.keys()) end.destroy();
       server.close();
       await once(server, "close");
     },

@@ -14,6 +14,11 @@ export async function deleteQueues(url: string): Promise<void> {
 /** Removes every queue and exchange of the service, for a server that outlives the tests. */
 export async function removeTopology(url: string): Promise<void> {
   await deleteQueues(url);
+  await deleteExchanges(url);
+}
+
+/** Removes every exchange of the service, with its bindings. */
+export async function deleteExchanges(url: string): Promise<void> {
   const connection = await connect(url);
   const channel = await connection.createChannel();
   for (const { name } of topology.exchanges) await channel.deleteExchange(name);
