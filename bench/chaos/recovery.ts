@@ -15,7 +15,10 @@ export interface DoneFault extends PlannedFault {
 /** A duration from the end of a fault. */
 export interface Span {
   readonly ms: number;
-  /** Whether another fault of processes, database, broker or network overlapped and may have affected it. */
+  /**
+   * Whether another fault of processes, database, broker or network overlapped and may have
+   * affected it.
+   */
   readonly isDisturbed: boolean;
 }
 

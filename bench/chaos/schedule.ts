@@ -18,7 +18,7 @@ export const faultKinds = {
     "exchanges deleted",
     "RabbitMQ memory alarm",
   ],
-  /** The network drops the data between a process and a server, and open connections for good. */
+  /** The network drops all data of a process and a server, that of open connections for good. */
   network: [
     "api cut off from PostgreSQL",
     "api cut off from RabbitMQ",
@@ -96,10 +96,10 @@ const holds: Readonly<Record<FaultKind, Range>> = {
   "queues deleted": atOnce,
   "exchanges deleted": atOnce,
   "RabbitMQ memory alarm": forAWhile,
-  "api cut off from PostgreSQL": forAWhile,
-  "api cut off from RabbitMQ": forAWhile,
-  "dispatcher cut off from PostgreSQL": forAWhile,
-  "dispatcher cut off from RabbitMQ": forAWhile,
+  "api cut off from PostgreSQL": briefly,
+  "api cut off from RabbitMQ": briefly,
+  "dispatcher cut off from PostgreSQL": briefly,
+  "dispatcher cut off from RabbitMQ": briefly,
   "receiver down": forAWhile,
   "receiver hanging": forAWhile,
   "receiver resetting": forAWhile,

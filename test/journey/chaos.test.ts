@@ -15,7 +15,7 @@ describe("the whole service under faults of all kinds", function () {
   before(async () => {
     result = await runChaos({
       seed: 1,
-      durationMs: 45_000,
+      durationMs: 60_000,
       ratePerSecond: 40,
       isOneByOne: false,
       drainLimitMs: 180_000,
