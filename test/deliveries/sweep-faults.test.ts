@@ -105,6 +105,34 @@ describe("createSweep", () => {
     expect(scene.lines.map(({ msg }) => msg)).to.include("rate limits not asked; their deliveries wait");
   });
 
+  it("attempts the deliveries of others while another transaction locks one of a deleted subscription", async () => {
+    const gone = await scene.work.addSubscription();
+    const locked = await scene.work.addDelivery(gone, { due: inSeconds(3_600) });
+    await scene.core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [gone.id]);
+    const client = await scene.core.database.pool.connect();
+    try {
+      await client.query("BEGIN; SELECT FROM svc.deliveries FOR UPDATE");
+      start({ store: { ...scene.store, findOrphaned: async () => ({ ids: [gone.id], last: undefined }) } });
+      await until(
+        async () =>
+          (await scene.core.sql("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0,
+        { what: "the wait for the lock" },
+      );
+      const startedAt = performance.now();
+      await scene.work.addDelivery(scene.subscription);
+
+      await untilStarted(1);
+
+      expect(performance.now() - startedAt).to.be.below(15_000);
+    } finally {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+    await until(async () => (await scene.work.deliveryOf(locked.id)).status === "cancelled", {
+      what: "the end",
+    });
+  }).timeout(90_000);
+
   it("attempts the others while the rate of a subscription is locked", async () => {
     const limited = await scene.work.addDelivery(await scene.work.addSubscription({ rateLimit: 10 }));
     const other = await scene.work.addDelivery(scene.subscription);

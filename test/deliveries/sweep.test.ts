@@ -310,34 +310,6 @@ describe("createSweep", () => {
     expect(startedIds()).to.deep.equal(idsOf(due));
   });
 
-  it("attempts the deliveries of others while another transaction locks one of a deleted subscription", async () => {
-    const gone = await scene.work.addSubscription();
-    const locked = await scene.work.addDelivery(gone, { due: inSeconds(3_600) });
-    await scene.core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [gone.id]);
-    const client = await scene.core.database.pool.connect();
-    try {
-      await client.query("BEGIN; SELECT FROM svc.deliveries FOR UPDATE");
-      start({ store: { ...scene.store, findOrphaned: async () => ({ ids: [gone.id], last: undefined }) } });
-      await until(
-        async () =>
-          (await scene.core.sql("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0,
-        { what: "the wait for the lock" },
-      );
-      const startedAt = performance.now();
-      await scene.work.addDelivery(scene.subscription);
-
-      await untilStarted(1);
-
-      expect(performance.now() - startedAt).to.be.below(15_000);
-    } finally {
-      await client.query("ROLLBACK");
-      client.release();
-    }
-    await until(async () => (await scene.work.deliveryOf(locked.id)).status === "cancelled", {
-      what: "the end",
-    });
-  }).timeout(90_000);
-
   it("dead-letters failed deliveries without a confirmed dead letter, until it is confirmed", async () => {
     const failed = await scene.work.addDelivery(scene.subscription, {
       status: "failed",

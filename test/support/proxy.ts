@@ -1,17 +1,14 @@
 import { connect, createServer, type Socket } from "node:net";
 import { once } from "node:events";
 
-/** The data that a stalled proxy drops: that of clients, that of the server, or both. */
-export type Dropped = "requests" | "answers" | "all";
-
 /** A proxy to a server that can drop all data, like a network that fails silently. */
 export interface Proxy {
   readonly port: number;
   /**
-   * Forwards nothing from now on, or nothing in one direction. Connections stay open, and new ones
-   * are accepted.
+   * Forwards nothing in either direction from now on. Connections stay open, and new ones are
+   * accepted.
    */
-  stall(dropped?: Dropped): void;
+  stall(): void;
   /** Forwards again, from the next connection on. Stalled connections stay stalled. */
   resume(): void;
   close(): Promise<void>;
@@ -25,14 +22,9 @@ export interface Proxy {
  */
 export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const { hostname, port } = new URL(target);
-  /** Open ends of connections, and whether they are those of clients. */
-  const ends = new Map<Socket, { readonly isNear: boolean }>();
+  const ends = new Set<Socket>();
   const stalled = new WeakSet<Socket>();
-  let dropped: Dropped | undefined;
-
-  const stallIfDropped = (end: Socket, { isNear }: { readonly isNear: boolean }): void => {
-    if (dropped === "all" || dropped === (isNear ? "requests" : "answers")) stalled.add(end);
-  };
+  let isStalled = false;
 
   const forward = (from: Socket, to: Socket): void => {
     from.on("data", (chunk) => {
@@ -45,8 +37,8 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const server = createServer({ allowHalfOpen: true }, (near) => {
     const far = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
     for (const end of [near, far]) {
-      ends.set(end, { isNear: end === near });
-      stallIfDropped(end, { isNear: end === near });
+      ends.add(end);
+      if (isStalled) stalled.add(end);
       end.on("error", () => undefined);
       end.once("close", () => {
         ends.delete(end);
@@ -63,15 +55,15 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
 
   return {
     port: address.port,
-    stall(given = "all") {
-      dropped = given;
-      for (const [end, side] of ends) stallIfDropped(end, side);
+    stall() {
+      isStalled = true;
+      for (const end of ends) stalled.add(end);
     },
     resume() {
-      dropped = undefined;
+      isStalled = false;
     },
     async close() {
-      for (const end of ends.keys()) end.destroy();
+      for (const end of ends) end.destroy();
       server.close();
       await once(server, "close");
     },
