@@ -1,5 +1,27 @@
 import { expect } from "chai";
-import { inParts, type Steps } from "../../src/kit/parts.ts";
+import { inParts, runPart, type Steps } from "../../src/kit/parts.ts";
+
+describe("runPart", () => {
+  it("leaves other work as much time as the part before took", async () => {
+    const { performance: clock, setTimeout: start } = globalThis;
+    const now = clock.now.bind(clock);
+    const waits: unknown[] = [];
+    let nowMs = 0;
+    clock.now = () => nowMs;
+    globalThis.setTimeout = ((done: () => void, ms: number) => {
+      waits.push(ms);
+      return start(done);
+    }) as typeof setTimeout;
+    try {
+      for (const tookMs of [20, 5, 7]) await runPart(1, () => (nowMs += tookMs));
+    } finally {
+      clock.now = now;
+      globalThis.setTimeout = start;
+    }
+
+    expect(waits.slice(1)).to.deep.equal([20, 5]);
+  });
+});
 
 describe("inParts", () => {
   it("lets a part of another user wait for one part of a user, however many long works that one has", async () => {

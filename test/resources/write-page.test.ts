@@ -45,19 +45,6 @@ describe("writePage", () => {
     expect(new Set(turns).size).to.equal(4);
   });
 
-  it("leaves other work as much time as the parts of large pages take", async () => {
-    let workMs = 0;
-    const startedAt = performance.now();
-    await writePage(1, [[large], [large], [large], [large], [large]], () => {
-      const began = performance.now();
-      while (performance.now() - began < 20);
-      workMs += performance.now() - began;
-      return "";
-    });
-    // No pause follows the last part.
-    expect(performance.now() - startedAt).to.be.at.least(workMs * 1.75);
-  });
-
   it("continues after a record that cannot be written", async () => {
     const failing = writePage(1, [[large]], () => {
       throw new Error("no");
