@@ -31,7 +31,7 @@ describe("limitConnections", () => {
 
   beforeEach(() => {
     server = new EventEmitter();
-    const addresses = createClientAddresses(["10.0.0.0/8"]);
+    const addresses = createClientAddresses(["10.0.0.0/8", "2001:db8:9::1/128"]);
     limit = limitConnections(server as Server, { limit: 2, addresses, log: undefined });
   });
 
@@ -98,6 +98,20 @@ describe("limitConnections", () => {
     expect(areClosed(beside, ...later)).to.deep.equal([true, true, false]);
   });
 
+  it("does not count networks that were shut out more than a minute ago", () => {
+    const { now } = performance;
+    try {
+      for (const network of [1, 2, 3, 4]) {
+        if (network === 4) performance.now = () => now.call(performance) + 61_000;
+        limit.shutOut(connect(`2001:db8:0:${network}::1`) as unknown as Socket, "it did harm");
+      }
+
+      expect(connect("2001:db8:0:5::1").isClosed).to.equal(false);
+    } finally {
+      performance.now = now;
+    }
+  });
+
   it("keeps the address's open connections of users who did no harm", () => {
     const [unknown, other] = [connect("203.0.113.9"), connect("203.0.113.9")];
     noteUser(other as unknown as Socket, 2);
@@ -108,6 +122,11 @@ describe("limitConnections", () => {
     for (const one of [harmful, same]) noteUser(one as unknown as Socket, 1);
     limit.shutOut(harmful as unknown as Socket, "it did harm");
     expect(areClosed(harmful, same)).to.deep.equal([true, true]);
+
+    const [known, unauthenticated] = [connect("203.0.113.7"), connect("203.0.113.7")];
+    noteUser(known as unknown as Socket, 1);
+    limit.shutOut(known as unknown as Socket, "it did harm");
+    expect(unauthenticated.isClosed).to.equal(true);
   });
 
   it("never shuts out a trusted proxy, but closes its one connection", () => {
@@ -116,5 +135,8 @@ describe("limitConnections", () => {
     limit.shutOut(harmful as unknown as Socket, "it did harm");
 
     expect(areClosed(harmful, beside, connect("10.0.0.1"))).to.deep.equal([true, false, false]);
+
+    limit.shutOut(connect("2001:db8:9::1") as unknown as Socket, "it did harm");
+    expect(connect("2001:db8:9::2").isClosed).to.equal(false);
   });
 });

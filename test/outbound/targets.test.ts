@@ -48,6 +48,7 @@ const refusedAddresses = {
     "100::1",
     "fec0::1",
     "4000::1",
+    "a000::1",
     "::ffff:0:127.0.0.1",
     "",
     "localhost",
