@@ -21,12 +21,21 @@ export interface Outcome {
   readonly lost: number;
 }
 
-/** Runs the other user before, during and after the attack. */
-export async function measure(scene: Scene, attack: Attack, durationMs: number): Promise<Outcome> {
+/**
+ * Runs the other user before, during and after the attack.
+ *
+ * @param beforeMs Duration of the run before, with which the others are compared.
+ */
+export async function measure(
+  scene: Scene,
+  attack: Attack,
+  durationMs: number,
+  beforeMs = durationMs / 2,
+): Promise<Outcome> {
   await attack.prepare?.(scene);
   await scene.settle();
   await scene.settleAttacker();
-  const before = await scene.observe(durationMs / 2);
+  const before = await scene.observe(beforeMs);
   scene.resetPeak();
   const attacker = createAttacker(scene);
   const ending = new AbortController();

@@ -24,7 +24,7 @@ describe("one hostile user", function () {
   async function suffer(name: string): Promise<Outcome> {
     const attack = attacks.find((one) => one.name === name);
     if (attack === undefined) throw new Error(`no attack "${name}"`);
-    return measure(scene, attack, 2000);
+    return measure(scene, attack, 2000, 0);
   }
 
   for (const [name, answers] of [

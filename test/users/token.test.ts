@@ -71,6 +71,8 @@ describe("parseBearer", () => {
     ["two tokens with a comma", [`Bearer ${token}, Bearer ${token}`], { kind: "malformed" }],
     ["a token in quotes", [`Bearer "${token}"`], { kind: "malformed" }],
     ["something that is no token", ["Bearer abc"], { kind: "malformed" }],
+    ["a JWT", ["Bearer a.b.c"], { kind: "jwt", token: "a.b.c" }],
+    ["a JWT that is too long", [`Bearer a.b.${"c".repeat(8189)}`], { kind: "malformed" }],
     ["two headers", [`Bearer ${token}`, `Bearer ${token}`], { kind: "malformed" }],
   ];
   for (const [what, headers, expected] of cases) {
