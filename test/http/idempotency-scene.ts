@@ -14,7 +14,7 @@ import { validationError } from "../../src/kit/errors.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { call, createMemoryLog, type Answer, readWithin } from "../support/http.ts";
 
-export const { log } = createMemoryLog();
+const { log } = createMemoryLog();
 const secretBox = createSecretBox(randomBytes(32));
 
 /**

@@ -5,12 +5,12 @@ import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import type { EmbeddedDatabase } from "../../src/embedded/embedded.ts";
 import { keyLimits } from "../../src/http/idempotency.ts";
-import { createExpiry, deleteExpired, usageOf } from "../../src/http/idempotency-keys.ts";
+import { usageOf } from "../../src/http/idempotency-keys.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
-import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite, migrateCore, type CoreDatabase } from "../support/core-database.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
-import { codeOf, countOf, log, post, startScene, type Scene } from "./idempotency-scene.ts";
+import { codeOf, countOf, post, startScene, type Scene } from "./idempotency-scene.ts";
 
 const pidsOf = ({ sql }: CoreDatabase): Promise<unknown> =>
   sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() ORDER BY pid");
@@ -21,21 +21,11 @@ const inTransaction = async ({ sql }: CoreDatabase): Promise<boolean> => {
   return (await sql(text)).length > 0;
 };
 
-/** Stores answers of user 9. */
-async function keep({ sql }: CoreDatabase, count: number, expiresIn: string): Promise<void> {
-  await sql(
-    `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
-     SELECT 9, sha256(($2 || n)::bytea), '', 201, '{}', '', 0, false, now() + $2::interval FROM generate_series(1, $1::int) AS n`,
-    [count, expiresIn],
-  );
-}
-
 describe("Idempotency-Key", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let scene: Scene;
 
   before(async () => {
-    core = await openCoreDatabase();
     scene = await startScene(core.database, false);
   });
 
@@ -45,10 +35,7 @@ describe("Idempotency-Key", () => {
     await core.sql("TRUNCATE notes, svc.idempotency_keys");
   });
 
-  after(async () => {
-    await scene.server.close();
-    await core.close();
-  });
+  after(() => scene.server.close());
 
   it("gives the first answer again, byte by byte, and writes once", async () => {
     const first = await post(scene, { text: "Zoë" });
@@ -337,28 +324,6 @@ describe("Idempotency-Key", () => {
     answers.push(await post(scene, { text: "a" }));
 
     expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201]);
-  });
-
-  describe("expired answers", () => {
-    it("are deleted in batches of 100; others stay", async () => {
-      await keep(core, 150, "-1 second");
-      await keep(core, 10, "1 hour");
-
-      expect([await deleteExpired(core.sql), await deleteExpired(core.sql)]).to.deep.equal([100, 50]);
-      expect(await countOf(scene, "svc.idempotency_keys")).to.equal(10);
-    });
-
-    it("are deleted by a worker, which ends when it is stopped", async () => {
-      await keep(core, 250, "-1 second");
-      const stopping = new AbortController();
-      const running = createExpiry({ sql: core.sql, log }).run(stopping.signal);
-
-      await until(async () => (await countOf(scene, "svc.idempotency_keys")) === 0, {
-        what: "an empty table",
-      });
-      stopping.abort();
-      await running;
-    });
   });
 });
 

@@ -83,6 +83,12 @@ describe("readHeaders", () => {
     });
   }
 
+  it("names a header in the errors by at most 100 characters", () => {
+    const read = readHeaders({ ["X".repeat(20_000)]: "x" }, []);
+
+    expect("errors" in read && [...read.errors.keys()]).to.deep.equal([`headers.${"X".repeat(100)}`]);
+  });
+
   it("keeps the stored value behind the mask, in any case of its name, and shows no value", () => {
     const stored = { "X-Stored": "secret", "X-Gone": "other" };
     const read = readHeaders({ "x-stored": "****", "X-New": "new" }, Object.keys(stored));
