@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { createBatchedSql, type SqlOf } from "../../src/db/batched-sql.ts";
-import { openDatabase, type Database } from "../../src/db/client.ts";
+import { openDatabase } from "../../src/db/client.ts";
 import type { TextRow } from "../../src/db/statement-batch.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import { createStatementNames, type TextSql } from "../../src/db/text-sql.ts";
 import { until } from "../support/wait.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 
 const settled = async (reads: readonly Promise<(string | null)[][]>[]): Promise<readonly unknown[]> =>
   (await Promise.allSettled(reads)).map((one) =>
@@ -13,15 +13,12 @@ const settled = async (reads: readonly Promise<(string | null)[][]>[]): Promise<
   );
 
 describe("createBatchedSql", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 2 });
   let sql: TextSql;
   /** Number of connections that were taken. */
   let taken = 0;
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 2, isEmbedded: false });
     database.pool.on("acquire", () => (taken += 1));
     await database.pool.query(
       "CREATE SEQUENCE numbers; CREATE TABLE things (id int, name text); INSERT INTO things VALUES (1, 'one'), (2, NULL), (2, 'two')",
@@ -35,10 +32,6 @@ describe("createBatchedSql", () => {
   });
   beforeEach(() => {
     taken = 0;
-  });
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   const named = "SELECT name FROM things WHERE id = $1 ORDER BY name";
@@ -116,13 +109,10 @@ describe("createBatchedSql", () => {
 });
 
 describe("createBatchedSql, for reads in turns", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 4 });
   let sqlOf: SqlOf<number>;
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
     await database.pool.query("CREATE SEQUENCE numbers");
     const turns = createTurns(1);
     sqlOf = createBatchedSql<number>({
@@ -132,10 +122,6 @@ describe("createBatchedSql, for reads in turns", () => {
       inTurn: (user, act) => turns.run(user, act),
       kind: "equal reads",
     });
-  });
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   const text = "SELECT nextval('numbers'), $1::text, pg_backend_pid(), pg_sleep(0.002)";
@@ -164,8 +150,13 @@ describe("createBatchedSql, for reads in turns", () => {
 });
 
 describe("createBatchedSql, for writes", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const lists = {
+    connections: 2,
+    statementTimeoutMs: 300,
+    maxResultBytes: 1024 ** 2,
+    maxRowBytes: 1024 ** 2,
+  };
+  const database = databaseOfSuite({ poolSize: 8, lists });
   let sqlOf: SqlOf<number>;
 
   const insert = "INSERT INTO items (name, parent) VALUES ($1, $2) RETURNING name, xmin::text";
@@ -175,14 +166,6 @@ describe("createBatchedSql, for writes", () => {
     );
 
   before(async () => {
-    created = await createTestDatabase();
-    const lists = {
-      connections: 2,
-      statementTimeoutMs: 300,
-      maxResultBytes: 1024 ** 2,
-      maxRowBytes: 1024 ** 2,
-    };
-    database = await openDatabase({ url: created.url, poolSize: 8, lists, isEmbedded: false });
     await database.pool.query(
       "CREATE TABLE parents (id int PRIMARY KEY); INSERT INTO parents VALUES (1), (2)",
     );
@@ -197,10 +180,6 @@ describe("createBatchedSql, for writes", () => {
     });
   });
   beforeEach(() => database.pool.query("TRUNCATE items"));
-  after(async () => {
-    await database.close();
-    await created.drop();
-  });
 
   it("commits those of one user at once, and those of another user apart", async () => {
     const [one, two, other] = await Promise.all([
@@ -263,7 +242,7 @@ describe("createBatchedSql, for writes", () => {
 
   it("repeats no write of a batch whose results were too large together, because it may be committed", async () => {
     const small = await openDatabase({
-      url: created.url,
+      url: database.url,
       poolSize: 1,
       maxResultBytes: 200_000,
       isEmbedded: false,

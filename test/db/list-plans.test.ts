@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createTextSql, type TextSql } from "../../src/db/text-sql.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import { always, type Condition } from "../../src/querying/condition.ts";
@@ -8,7 +7,7 @@ import { linkOf } from "../../src/querying/links.ts";
 import { reversed, type OrderItem } from "../../src/querying/order.ts";
 import { readCountedPage, readPositions, readRecords, totalOrder } from "../../src/querying/read.ts";
 import { selectionOf, type RelatedNeed, type SelectionStatement } from "../../src/querying/selection.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { createExplainingSql, type Plan, type PlanMode } from "../support/plans.ts";
 
@@ -83,18 +82,10 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
   // It takes 3 s on two idle cores.
   this.timeout(300_000);
 
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 1, queryTimeoutMs: 300_000 });
   let client: PoolClient;
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({
-      url: created.url,
-      poolSize: 1,
-      isEmbedded: false,
-      queryTimeoutMs: 300_000,
-    });
     client = await database.pool.connect();
     await client.query("SET statement_timeout = 0");
     await client.query(tables);
@@ -102,8 +93,6 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
 
   after(async () => {
     client.release();
-    await database.close();
-    await created.drop();
   });
 
   /** Returns the plans of the statements that `work` runs. */

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 
 const rowsOf = (count: number, bytes: number): string =>
   `SELECT repeat('a', ${bytes}) AS text FROM generate_series(1, ${count})`;
@@ -14,23 +13,11 @@ async function faultOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe("openDatabase, with limits for lists", () => {
-  let created: TestDatabase;
-  let database: Database;
-
-  before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({
-      url: created.url,
-      poolSize: 3,
-      lists: { connections: 2, statementTimeoutMs: 200, maxResultBytes: 1_000_000, maxRowBytes: 1_500_000 },
-      maxResultBytes: 3_000_000,
-      relays: true,
-      isEmbedded: false,
-    });
-  });
-  after(async () => {
-    await database.close();
-    await created.drop();
+  const database = databaseOfSuite({
+    poolSize: 3,
+    lists: { connections: 2, statementTimeoutMs: 200, maxResultBytes: 1_000_000, maxRowBytes: 1_500_000 },
+    maxResultBytes: 3_000_000,
+    relays: true,
   });
 
   for (const [what, statement] of [

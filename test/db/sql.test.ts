@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createSql, createTransact, type Sql } from "../../src/db/sql.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 
 /** A column of each type that statements of the service read, and one that pg has no parser for. */
 const everyType = `
@@ -26,15 +25,12 @@ const values = [
 ];
 
 describe("createSql", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 1 });
   let sql: Sql;
   /** Number of times that the server described the columns of a statement. */
   let described = 0;
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     database.pool.on("connect", ({ connection }: PoolClient) =>
       connection.on("rowDescription", () => (described += 1)),
     );
@@ -42,10 +38,6 @@ describe("createSql", () => {
   });
   beforeEach(() => {
     described = 0;
-  });
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   /** Finds a code by a text that any type of its column accepts. */
@@ -102,9 +94,9 @@ describe("createSql", () => {
 });
 
 describe("createTransact", () => {
+  const database = databaseOfSuite({ poolSize: 1 });
+
   it("keeps no connection to a read-only server, as after a fail-over", async () => {
-    const created = await createTestDatabase();
-    const database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     const transact = createTransact(database.pool);
     const write = (): Promise<unknown> => transact(async (sql) => sql("CREATE TABLE things (id int)"));
     await database.pool.query("SET default_transaction_read_only = on");
@@ -113,7 +105,5 @@ describe("createTransact", () => {
 
     expect(fault).to.have.property("code", "25006");
     expect(await write()).to.deep.equal([]);
-    await database.close();
-    await created.drop();
   });
 });

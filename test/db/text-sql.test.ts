@@ -1,27 +1,19 @@
 import { expect } from "chai";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { codeOf } from "../../src/kit/errors.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 
 describe("createTextSql", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 1 });
 
   const backend = async (): Promise<unknown> =>
     (await database.pool.query("SELECT pg_backend_pid()")).rows[0];
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     await database.pool.query("CREATE TABLE things (size int); INSERT INTO things VALUES (5)");
-  });
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   it("continues over the same connection after a column of a prepared statement has another type", async () => {

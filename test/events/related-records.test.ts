@@ -1,10 +1,9 @@
 import { expect } from "chai";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createTextSql, type TextSql } from "../../src/db/text-sql.ts";
 import { findRelatedRecords } from "../../src/events/related-records.ts";
 import { Decimal } from "../../src/kit/prisma-values.ts";
 import type { Definition, FieldType, Relation } from "../../src/mapping/definition.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 
 /** Values of a column that refers to a key of the same type in the mapping files. */
@@ -60,17 +59,10 @@ function relationOf(
 }
 
 describe("findRelatedRecords", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 1 });
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     await database.pool.query("CREATE DOMAIN short AS text CHECK (length(VALUE) < 3)");
-  });
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   for (const { type, near, far, key, found, missing } of links) {

@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { inspect } from "node:util";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import type { ModelsClient } from "../../src/db/models-client.ts";
 import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import type { Definition, Row, TransformNode } from "../../src/mapping/definition.ts";
@@ -11,7 +10,7 @@ import type { RecordStore } from "../../src/resources/record-store.ts";
 import { createStore } from "../../src/resources/store.ts";
 import { createViews } from "../../src/resources/record-view.ts";
 import { recordDatabaseOf } from "../resources/serving.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { createRandom, pick, type Random } from "../support/random.ts";
 import { differing, fill, tables } from "./differing-resources.ts";
 import { createGenerator, type GeneratedQuery } from "./generated-queries.ts";
@@ -60,15 +59,12 @@ const shown = (row: Row): object => ({
 describe(`the compiler of queries and the Prisma client, with seed ${seed}`, function () {
   this.timeout(600_000 + count * 100);
 
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 4 });
   let models: ModelsClient;
   const fallbacks: string[] = [];
   const onFallback = (name: string): number => fallbacks.push(name);
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
     await database.pool.query(tables);
     await fill(database.pool, createRandom(seed));
     models = await openModelsClient({
@@ -78,11 +74,7 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
     });
   });
 
-  after(async () => {
-    await models.close();
-    await database.close();
-    await created.drop();
-  });
+  after(() => models.close());
 
   /** A store of each kind for the definition. */
   function pairOf(definition: Definition): { readonly compiled: RecordStore; readonly prisma: RecordStore } {

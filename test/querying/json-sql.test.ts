@@ -1,11 +1,10 @@
 import { expect } from "chai";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createTextSql, type TextSql } from "../../src/db/text-sql.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import { always } from "../../src/querying/condition.ts";
 import { readRecords } from "../../src/querying/read.ts";
 import { createViews } from "../../src/resources/record-view.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { definition, field, keyField } from "../support/definitions.ts";
 import { createRandom } from "../support/random.ts";
 import { differing, fill, tables } from "./differing-resources.ts";
@@ -14,21 +13,13 @@ import { createGenerator } from "./generated-queries.ts";
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
 
 describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 1 });
   let sql: TextSql;
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     sql = createTextSql(database.pool, () => undefined);
     await database.pool.query(tables);
     await fill(database.pool, createRandom(seed));
-  });
-
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   /** Returns the JSON of all records in both ways; undefined where PostgreSQL writes none. */

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createTextSql } from "../../src/db/text-sql.ts";
 import type { Definition, Row } from "../../src/mapping/definition.ts";
 import { always } from "../../src/querying/condition.ts";
@@ -7,7 +6,7 @@ import { linkOf } from "../../src/querying/links.ts";
 import { readLinkedTo, readRecords } from "../../src/querying/read.ts";
 import { rowOf, selectionOf } from "../../src/querying/selection.ts";
 import { cpuMsOf } from "../support/cpu-time.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 
 const definitions = definitionsOf(
@@ -24,21 +23,13 @@ const definitions = definitionsOf(
 );
 
 describe("readRecords", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 1 });
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     await database.pool.query(`
       CREATE VIEW places AS SELECT * FROM (VALUES (1, 'Ulm'), (1, 'Bonn'), (2, 'Kiel')) AS place (id, town);
       CREATE TABLE visits (id int PRIMARY KEY, place_id int NOT NULL);
       INSERT INTO visits VALUES (7, 1), (8, 1)`);
-  });
-
-  after(async () => {
-    await database.close();
-    await created.drop();
   });
 
   const places = definitions.get("places") as Definition;

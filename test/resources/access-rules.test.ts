@@ -1,11 +1,10 @@
 import { expect } from "chai";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import type { ModelsClient } from "../../src/db/models-client.ts";
 import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql } from "../../src/db/sql.ts";
 import type { AccessRule, Definition } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
 import { recordDatabaseOf } from "./serving.ts";
@@ -102,15 +101,12 @@ const errorsOf = ({ json }: Answer): unknown => (json as { readonly errors: unkn
  * admin.
  */
 describe("access", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 4 });
   let models: ModelsClient;
   let api: Api;
   const fallbacks: string[] = [];
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
     await database.pool.query(`
       CREATE TABLE projects (id serial PRIMARY KEY, name text NOT NULL, lead_id int NOT NULL);
       CREATE TABLE members (id serial PRIMARY KEY, project_id int NOT NULL REFERENCES projects ON DELETE CASCADE, user_id int NOT NULL);
@@ -124,7 +120,7 @@ describe("access", () => {
     const records = recordDatabaseOf({ database, models, onFallback: (name) => fallbacks.push(name) });
     api = await startApi(
       {
-        url: created.url,
+        url: database.url,
         database,
         models,
         records,
@@ -140,8 +136,6 @@ describe("access", () => {
   after(async () => {
     await api.server.close();
     await models.close();
-    await database.close();
-    await created.drop();
   });
 
   beforeEach(async () => {

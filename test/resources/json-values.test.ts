@@ -1,11 +1,10 @@
 import { expect } from "chai";
 import { isDeepStrictEqual } from "node:util";
-import { openDatabase, type Database } from "../../src/db/client.ts";
 import type { ModelsClient } from "../../src/db/models-client.ts";
 import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { recordDatabaseOf } from "./serving.ts";
 import { ask, startApi, type Api } from "./serving-api.ts";
@@ -82,14 +81,11 @@ const shapes: readonly ((core: string) => string)[] = [
 const suspicious = /__prismaRawParameters__|__proto__|"constructor".*"\$type"/;
 
 describe("Json values", () => {
-  let created: TestDatabase;
-  let database: Database;
+  const database = databaseOfSuite({ poolSize: 4 });
   let models: ModelsClient;
   let api: Api;
 
   before(async () => {
-    created = await createTestDatabase();
-    database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
     await database.pool.query(
       "CREATE TABLE documents (id serial PRIMARY KEY, content jsonb, list jsonb[] NOT NULL DEFAULT '{}', preset jsonb NOT NULL)",
     );
@@ -101,7 +97,7 @@ describe("Json values", () => {
     const sql = createSql({ pool: database.pool, isEmbedded: false });
     api = await startApi(
       {
-        url: created.url,
+        url: database.url,
         database,
         models,
         sql,
@@ -117,8 +113,6 @@ describe("Json values", () => {
   after(async () => {
     await api.server.close();
     await models.close();
-    await database.close();
-    await created.drop();
   });
 
   /** Returns the stored row of a record. */
