@@ -18,7 +18,7 @@ import { createGenerator, type GeneratedQuery } from "./generated-queries.ts";
 type Args = Readonly<Record<string, unknown>>;
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
-const count = Number(process.env["SVC_TEST_QUERIES"] ?? 3000);
+const count = Number(process.env["SVC_TEST_QUERIES"] ?? 1000);
 
 const described = (query: unknown): string => inspect(query, { depth: 20, breakLength: 140 });
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import type { UserGroup } from "../../src/subscriptions/eligibility.ts";
-import { definition, definitionsOf } from "../support/definitions.ts";
+import { definition, definitionsOf, ownersOnly } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 import { createMemoryLog } from "../support/http.ts";
 
@@ -17,7 +17,7 @@ const throws = (): boolean => {
 };
 
 /** Owners whose events Ada and Ben get. */
-const none = { 7: ["7"], 8: ["8"] };
+const none: Readonly<Record<7 | 8, readonly string[]>> = { 7: ["7"], 8: ["8"] };
 const rules: readonly (readonly [string, Partial<Definition>, typeof none])[] = [
   ["nobody is an admin", { isAdmin: { kind: "nobody" } }, none],
   ["the flag makes admins", { isAdmin: { kind: "flag" } }, { ...none, 8: owners as string[] }],
@@ -27,6 +27,11 @@ const rules: readonly (readonly [string, Partial<Definition>, typeof none])[] = 
     { ...none, 7: owners as string[] },
   ],
   ["code decides", { code: { isAdmin: ({ id }) => id === 7 } }, { ...none, 7: owners as string[] }],
+  [
+    "only admins read, whoever owns the record",
+    { access: { ...ownersOnly, read: { kind: "admin" } }, isAdmin: { kind: "flag" } },
+    { 7: [], 8: owners as string[] },
+  ],
   ["code throws", { code: { isAdmin: throws } }, none],
 ];
 
