@@ -124,14 +124,13 @@ function recordTimes(socket: Duplex, asker: Asker): void {
  * connects to these without another look-up, so a second answer cannot differ.
  */
 function vettedLookup(policy: TargetPolicy, lookup: AddressLookup, asker: Asker): LookupFunction {
-  return (hostname, options, callback) =>
+  return (hostname, _options, callback) =>
     lookup(hostname, asker, (error, addresses) => {
       if (error !== null) return callback(error, []);
       const allowed = addresses.filter(({ address }) => policy.refusalOf(address) === undefined);
-      const [first] = allowed;
-      if (first === undefined) return callback(refusal(hostname, addresses, policy), []);
-      if (options.all === true) callback(null, allowed);
-      else callback(null, first.address, first.family);
+      // Node asks for all of them, because of `autoSelectFamily`.
+      if (allowed.length > 0) callback(null, allowed);
+      else callback(refusal(hostname, addresses, policy), []);
     });
 }
 

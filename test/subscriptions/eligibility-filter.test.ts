@@ -39,12 +39,8 @@ const filter = (where: Readonly<Record<string, unknown>>): AccessRule => ({ kind
 const ada: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
 const bob: Caller = { id: 8, name: "Bob", email: "bob@example.com", isAdmin: true, claims: {} };
 
-const cases: readonly (readonly [
-  string,
-  Readonly<Record<string, unknown>>,
-  readonly number[],
-  readonly number[],
-])[] = [
+type Places = readonly number[];
+const cases: readonly (readonly [string, Readonly<Record<string, unknown>>, Places, Places])[] = [
   ["the user's id through a relation", { team: { members: { some: { who: "$user.id" } } } }, [0, 2], [1]],
   ["the user's id in a number", { lead_id: "$user.id" }, [0], [1]],
   ["the user's id in a list", { reviewers: { has: "$user.id" } }, [1], [1, 2]],
@@ -207,9 +203,10 @@ describe("createEligibility, by a filter", () => {
     const wrong = { team_id: "red", amount: "1", state: "open", email: "ada@example.com" };
     const unfit = [await addEvent(wrong), await addEvent(wrong)];
     const right = await Promise.all(Array.from({ length: 60 }, () => addEvent({ ...wrong, team_id: 1 })));
+    const given = asEvents([...unfit, ...right]);
     const eligibility = eligibilityOf(resourceWith(filter({ team_id: { gt: 0 } })), { sql: counting, log });
 
-    const selector = await eligibility.readerSelectorOf("reports", asEvents([...unfit, ...right]));
+    const selector = await eligibility.readerSelectorOf("reports", given);
 
     const readers = [...unfit.map(() => []), ...right.map(() => "everybody")];
     expect(selector.choose([ada]).ofEach).to.deep.equal(readers);
@@ -217,6 +214,8 @@ describe("createEligibility, by a filter", () => {
     expect(lines).to.have.lengthOf(1);
     expect(lines[0]).to.include({ msg: "access.read failed", resource: "reports", events: 2 });
     expect(lines[0]?.["eventIds"]).to.deep.equal(unfit);
+    const judged = await eligibility.judge(given.map((event) => ({ event, user: ada })));
+    expect(judged.map((isReader) => (isReader === true ? "everybody" : []))).to.deep.equal(readers);
   });
 
   it("defers a rule whose table is missing, and gives no event up", async () => {
