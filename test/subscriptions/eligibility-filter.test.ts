@@ -46,6 +46,7 @@ const cases: readonly (readonly [string, Readonly<Record<string, unknown>>, Plac
   ["the user's id in a list", { reviewers: { has: "$user.id" } }, [1], [1, 2]],
   ["the user's address", { email: "$user.email" }, [0], [1]],
   ["values of the record", { amount: { gt: 15 }, state: { not: "secret" } }, [1], [1]],
+  ["the user's values in other types", { OR: [{ lead_id: "$user.email" }, { state: "$user.id" }] }, [], []],
   ["a negation", { NOT: { team: { members: { some: { who: "$user.id" } } } } }, [1], [0, 2]],
   ["a comparison that is no equality", { lead_id: { lt: "$user.id" } }, [2], [0, 2]],
   ["a claim, which nobody has here", { OR: [{ email: "$user.claims.mail" }, { state: "secret" }] }, [2], [2]],
