@@ -17,5 +17,5 @@ export function databaseOfSuite(
     const close = (): Promise<void> => database.close().then(() => created.drop());
     return { ...database, url: created.url, close };
   };
-  return ofSuite(open, ({ close }) => close());
+  return ofSuite(open, (opened) => opened.close());
 }
