@@ -91,7 +91,7 @@ describe("createSender, with failures", () => {
       );
       receiver.answer = {};
       expect((await post(receiver.url)).statusCode).to.equal(200);
-      expect(receiver.received).to.have.length(2);
+      expect(receiver.received.length).to.be.within(2, 3);
     });
   });
 

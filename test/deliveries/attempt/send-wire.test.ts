@@ -235,6 +235,12 @@ describe("createSender, byte by byte", () => {
         undefined,
       ],
       ["a header with a control character", "HTTP/1.1 200 OK\r\nX: a\u0000b\r\n\r\n", "protocol", undefined],
+      [
+        "1.2 MB of line breaks before it",
+        `${"\r\n".repeat(600_000)}HTTP/1.1 204 OK\r\n\r\n`,
+        "protocol",
+        undefined,
+      ],
       ["an end in its head", "HTTP/1.1 200 OK\r\nX-Some", "reset", undefined],
     ];
     for (const [what, answer, error, status] of malformed) {
