@@ -21,7 +21,9 @@ export function Conditions(): JSX.Element | null {
         const text =
           operator === "null"
             ? `${path} ${value === "true" ? "is empty" : "is not empty"}`
-            : `${path} ${operatorTitle(operator)} ${exactText(value)}`;
+            : operator === "between"
+              ? `${path} is between ${value.split(",").map(exactText).join(" and ")}`
+              : `${path} ${operatorTitle(operator)} ${exactText(value)}`;
         return (
           <li key={`${parameter}=${value}`} className="condition">
             <span className="break">{text}</span>
@@ -74,7 +76,13 @@ function FilterForm({
         if (goToBadInput(event.currentTarget)) return;
         const isOne = choices.length > 0 || type !== undefined || !takesSeveral(operator);
         const given = type === "datetime-local" ? fromLocalTime(chosen) : chosen;
-        url.change({ [parameterOf(path, operator)]: isOne ? oneValue(given) : given });
+        // The control has minutes, and the times of records have fractions of a second.
+        const isMinute = type === "datetime-local" && operator === "eq" && operators.includes("between");
+        if (isMinute)
+          url.change({
+            [parameterOf(path, "between")]: `${given},${given.replace("00.000Z", "59.999999Z")}`,
+          });
+        else url.change({ [parameterOf(path, operator)]: isOne ? oneValue(given) : given });
         onDone();
       }}
     >
