@@ -147,7 +147,7 @@ describe("the resources of the console", function () {
   });
 
   it("are filtered by a time in the time zone of the browser", async () => {
-    await createOrder(ada);
+    const { created_at } = await createOrder(ada);
     const shown = await scene.open(ada.token, "/resources/orders");
     const { page } = shown;
     const devtools = await page.context().newCDPSession(page);
@@ -165,6 +165,31 @@ describe("the resources of the console", function () {
     expect(searchParams.get("filter[created_at][gte]")).to.equal("2026-01-02T03:30:00.000Z");
     await page.getByText("1 record").waitFor();
     await expectSound(shown);
+
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
+    await page.getByLabel("Field").selectOption("created_at");
+    await page.getByLabel("Condition").selectOption("eq");
+    const minute = new Date(created_at).toLocaleString("sv", { timeZone: "America/New_York" }).slice(0, 16);
+    await page.getByLabel("Value").fill(minute.replace(" ", "T"));
+    await page.getByRole("button", { name: "Add the filter" }).click();
+    await page.getByRole("button", { name: /created_at is between \w+ \d+, .* and \w+ \d+, / }).waitFor();
+    await page.getByText("1 record").waitFor();
+  });
+
+  it("show the start of a long text that is written from right to left", async () => {
+    await createOrder(ada, { notes: "שלום ".repeat(100) });
+    const { page } = await scene.open(ada.token, "/resources/orders", { width: 1600 });
+    await page.locator("td > bdi", { hasText: "שלום" }).waitFor();
+
+    const isStartSeen = await page.evaluate(`(() => {
+      const text = [...document.querySelectorAll("td > bdi")].find((one) => one.textContent.startsWith("ש"));
+      const range = document.createRange();
+      range.setStart(text.firstChild, 0);
+      range.setEnd(text.firstChild, 1);
+      return range.getBoundingClientRect().right <= text.closest("td").getBoundingClientRect().right;
+    })()`);
+
+    expect(isStartSeen).to.equal(true);
   });
 
   it("show the number of a page, also for a size in the URL", async () => {
