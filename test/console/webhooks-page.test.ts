@@ -60,6 +60,7 @@ describe("the webhooks of the console", function () {
     await page.keyboard.press("Enter");
 
     await page.getByText("This is shown once.").waitFor();
+    await page.getByRole("list", { name: "Steps" }).and(page.locator(":focus")).waitFor();
     const [webhook] = (await ada.request("GET", "/webhooks")).body.data;
     expect(webhook).to.deep.include({
       url: `${scene.receiver.url}/hook`,
@@ -193,6 +194,7 @@ describe("the webhooks of the console", function () {
     await page.getByRole("button", { name: "Save" }).click();
 
     await page.getByText("The webhook is changed.").waitFor();
+    await page.getByRole("button", { name: "Edit" }).and(page.locator(":focus")).waitFor();
     const changed = (await ada.request("GET", `/webhooks/${id}`)).body;
     expect(changed).to.deep.include({
       url: `${scene.receiver.url}/new`,

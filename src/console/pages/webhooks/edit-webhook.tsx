@@ -1,4 +1,4 @@
-import { useState, type JSX, type SubmitEvent } from "react";
+import { useEffect, useState, type JSX, type SubmitEvent } from "react";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
@@ -23,6 +23,9 @@ export function EditWebhook({
   const [draft, setDraft] = useState(start);
   useLeaveQuestion(isChanged(draft, start) ? formQuestion : null);
   const change = useChangeWebhook(webhook.id);
+  // The button that opened the form gets the focus back when the form closes.
+  const [opener] = useState(() => document.activeElement);
+  useEffect(() => () => (opener as HTMLElement | null)?.focus(), [opener]);
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
     if (goToBadInput(event.currentTarget)) return;

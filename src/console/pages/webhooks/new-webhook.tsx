@@ -1,4 +1,4 @@
-import { useState, type JSX, type SubmitEvent } from "react";
+import { useEffect, useRef, useState, type JSX, type SubmitEvent } from "react";
 import { refresh } from "../../api/query-client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
@@ -101,8 +101,15 @@ export function NewWebhookPage(): JSX.Element {
 }
 
 function Steps({ at }: { readonly at: number }): JSX.Element {
+  const list = useRef<HTMLOListElement>(null);
+  const last = useRef(at);
+  useEffect(() => {
+    // The focus is lost with the button of the previous step, unless a field of this one took it.
+    if (last.current !== at && document.activeElement === document.body) list.current?.focus();
+    last.current = at;
+  }, [at]);
   return (
-    <ol className="row steps" aria-label="Steps">
+    <ol className="row steps" aria-label="Steps" ref={list} tabIndex={-1}>
       {steps.map((step, index) => (
         <li
           key={step}
