@@ -104,6 +104,7 @@ describe("signing in to the console", function () {
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
     expect(await page.getByLabel("notes").inputValue()).to.equal("typed before");
+    await page.getByText("You were signed out, so this was not done.").waitFor();
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
 

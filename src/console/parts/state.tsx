@@ -133,7 +133,9 @@ export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element |
       ? `${messageOf(error)} Whether this was done is not known. Look, or try again.`
       : isStatus(error, 429)
         ? withWait(error)
-        : messageOf(error);
+        : isStatus(error, 401)
+          ? "You were signed out, so this was not done. Try again."
+          : messageOf(error);
   return (
     <Note tone="bad" role="alert">
       <p>{text}</p>
