@@ -86,7 +86,7 @@ function Party({
         label={`${label} id`}
         given={rest.join(":")}
         disabled={kind === ""}
-        placeholder={kind === "" ? "choose a kind first" : "all"}
+        placeholder={kind === "" ? "choose a kind" : "all"}
         onApply={(id) => url.change({ [name]: id === "" ? kind : `${kind}:${id}` })}
       />
     </>
@@ -123,9 +123,9 @@ function Actor({ entry }: { readonly entry: AuditEntry }): JSX.Element {
   const { actor_kind: kind, actor_id: id, actor_name: name, token_id: token } = entry;
   if (kind === "user" && id !== null)
     return (
-      <span>
+      <span className="row">
         <Link href={`/admin/users/${id}`}>user {id}</Link>
-        {token !== null && <span className="muted">, token {token}</span>}
+        {token !== null && <span className="muted">token {token}</span>}
       </span>
     );
   return (
