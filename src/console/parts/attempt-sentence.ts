@@ -23,7 +23,7 @@ const failures: Readonly<Record<string, string>> = {
   dns: "The name of the receiver could not be resolved. Check the host in the URL.",
   refused: "The receiver refused the connection: nothing listens on that port.",
   unreachable: "There was no way to the receiver: its network or host is down.",
-  tls: "The TLS handshake failed: the certificate is not valid for this name, or has expired.",
+  tls: "No trusted TLS connection came about. Check the receiver's certificate: its name, its end, its issuer.",
   reset: "The receiver closed the connection before its answer was complete.",
   protocol: "What the receiver answered is not valid HTTP. Is it a web server?",
   blocked: "The address is outside the networks that webhooks may reach, so nothing was sent.",
