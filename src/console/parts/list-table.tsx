@@ -9,20 +9,18 @@ import { useUrlState } from "./url-state.ts";
 /** Shows the page of a list that a query reads, with its pager. */
 export function ListTable<Row>({
   query,
-  lines,
   empty,
   total,
   ...table
 }: Omit<TableProps<Row>, "rows" | "isStale"> & {
   readonly query: UseQueryResult<CursorPage<Row>>;
-  readonly lines?: number;
   /** Shown instead of an empty list without filters. */
   readonly empty: ReactNode;
   /** Text in the foot about the whole list, such as a count. */
   readonly total?: ReactNode;
 }): JSX.Element {
   return (
-    <QueryView query={query} lines={lines}>
+    <QueryView query={query}>
       {(page) =>
         page.data.length > 0 || page.next_cursor !== null ? (
           <>

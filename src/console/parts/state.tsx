@@ -170,11 +170,11 @@ export function messageOf(error: unknown): string {
 }
 
 /** Shows a placeholder while data is loading. */
-export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element {
+export function Loading(): JSX.Element {
   return (
     <div className="loading" role="status">
       <span className="visually-hidden">Loading</span>
-      {Array.from({ length: lines }, (_, line) => (
+      {Array.from({ length: 6 }, (_, line) => (
         <span key={line} className="loading-line" aria-hidden="true" />
       ))}
     </div>
@@ -187,16 +187,14 @@ export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element
  */
 export function QueryView<T>({
   query,
-  lines,
   children,
 }: {
   readonly query: UseQueryResult<T>;
-  readonly lines?: number;
   readonly children: (data: T) => ReactNode;
 }): JSX.Element {
   const { data, error } = query;
   if (data === undefined)
-    return error === null ? <Loading lines={lines} /> : <ErrorNote error={error} onRetry={query.refetch} />;
+    return error === null ? <Loading /> : <ErrorNote error={error} onRetry={query.refetch} />;
   return (
     <>
       {isAway(error) ? (

@@ -5,7 +5,8 @@ import "./timing-bars.css";
 
 interface Phase {
   readonly name: string;
-  readonly kind: string;
+  /** A colour of `tokens.css`. */
+  readonly color: string;
   readonly from: number;
   readonly length: number;
 }
@@ -20,16 +21,16 @@ function phasesOf({
 }: Attempt): readonly Phase[] {
   const phases: Phase[] = [];
   let from = 0;
-  const add = (name: string, kind: string, length: number | null): void => {
+  const add = (name: string, color: string, length: number | null): void => {
     if (length === null) return;
-    phases.push({ name, kind, from, length });
+    phases.push({ name, color, from, length });
     from += length;
   };
-  add("Name look-up", "dns", dns);
-  add("Connect", "connect", connect);
-  add("TLS", "tls", tls);
-  add("Wait", "wait", Math.max(0, (firstByte ?? duration) - from));
-  if (firstByte !== null) add("Read", "read", Math.max(0, duration - from));
+  add("Name look-up", "--chart-changes", dns);
+  add("Connect", "--warn", connect);
+  add("TLS", "--info", tls);
+  add("Wait", "--accent-solid", Math.max(0, (firstByte ?? duration) - from));
+  if (firstByte !== null) add("Read", "--chart-deliveries", Math.max(0, duration - from));
   return phases;
 }
 
@@ -39,11 +40,14 @@ export function TimingBars({ attempt }: { readonly attempt: Attempt }): JSX.Elem
   const percent = (ms: number): string => `${Math.min(100, (100 * ms) / total)}%`;
   return (
     <ul className="timings" aria-label="Timing">
-      {phasesOf(attempt).map(({ name, kind, from, length }) => (
-        <li key={kind}>
+      {phasesOf(attempt).map(({ name, color, from, length }) => (
+        <li key={name}>
           <span className="muted">{name}</span>
           <span className="timing-track" aria-hidden="true">
-            <span className={`timing-bar ${kind}`} style={{ left: percent(from), width: percent(length) }} />
+            <span
+              className="timing-bar"
+              style={{ left: percent(from), width: percent(length), background: `var(${color})` }}
+            />
           </span>
           <span className="numeric">{formatMs(length)}</span>
         </li>

@@ -37,7 +37,6 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
       <ListTable
         label="Tokens"
         query={query}
-        lines={3}
         rowKey={({ id }) => id}
         columns={[
           { title: "Name", render: ({ name }) => name },

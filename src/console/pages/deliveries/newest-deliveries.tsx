@@ -37,7 +37,7 @@ export function NewestDeliveries({
         </LinkButton>
       }
     >
-      <QueryView query={query} lines={3}>
+      <QueryView query={query}>
         {({ data, next_cursor: older }) =>
           data.length === 0 ? (
             empty

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import type { CursorPage, ServiceEvent } from "../../api/types.ts";
 import { useNamesWithEvents } from "../../api/use-resources.ts";
-import { Badge } from "../../parts/badge.tsx";
+import { StatusBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { shortened } from "../../parts/code.tsx";
 import { DataTable, goToListHead, type Column } from "../../parts/data-table.tsx";
@@ -49,10 +49,11 @@ export function EventListPage(): JSX.Element {
   const isFirst = before === "";
   const after = query.isPlaceholderData || query.data === undefined ? null : endOf(query.data);
   const stream = useEventStream({ isOn: isLive && isFirst, query: filter, after });
+  const state = states[stream.state];
   return (
     <Page
       title="Events"
-      status={<span role="status">{states[stream.state]}</span>}
+      status={<span role="status">{state !== null && <StatusBadge status={state} />}</span>}
       actions={
         isFirst ? (
           <Button
@@ -150,24 +151,13 @@ function Listed({
   );
 }
 
-const states: Readonly<Record<StreamState, JSX.Element | null>> = {
+/** Words of `StatusBadge`. */
+const states: Readonly<Record<StreamState, string | null>> = {
   off: null,
-  connecting: <Badge hasDot>connecting</Badge>,
-  live: (
-    <Badge tone="good" hasDot>
-      live
-    </Badge>
-  ),
-  away: (
-    <Badge tone="warn" hasDot>
-      connecting again
-    </Badge>
-  ),
-  refused: (
-    <Badge tone="bad" hasDot>
-      not live
-    </Badge>
-  ),
+  connecting: "connecting",
+  live: "live",
+  away: "connecting again",
+  refused: "not live",
 };
 
 function filterOf(search: URLSearchParams): string {

@@ -18,7 +18,7 @@ export function OverviewPage(): JSX.Element {
   const query = useStats();
   return (
     <Page title="Overview">
-      <QueryView query={query} lines={12}>
+      <QueryView query={query}>
         {(stats) => (
           <div className="stack">
             <Verdict stats={stats} />

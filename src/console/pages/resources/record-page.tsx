@@ -59,7 +59,7 @@ export function RecordPage({
     >
       <div className="record-grid">
         <Card title="Record">
-          <QueryView query={query} lines={8}>
+          <QueryView query={query}>
             {(answer) =>
               shape.update === null || !mayWrite ? (
                 <div className="stack">

@@ -53,7 +53,6 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
         <ListTable
           label={shape.name}
           query={query}
-          lines={10}
           columns={shown.map((path) => columnOf(path, shape))}
           rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
           {...linkOf(shape, rows)}

@@ -56,7 +56,7 @@ export function FilterField({ draft, onChange, error }: FieldsProps): JSX.Elemen
       >
         <h3>On the last events</h3>
         {draft.events.length === 0 && <p className="muted">Choose an event first.</p>}
-        {preview.isLoading && <Loading lines={3} />}
+        {preview.isLoading && <Loading />}
         {preview.error !== null && faults.length === 0 && (
           <ErrorNote error={preview.error} onRetry={preview.refetch} />
         )}
