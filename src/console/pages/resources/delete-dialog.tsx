@@ -75,7 +75,7 @@ function Listening({ resource }: { readonly resource: string }): JSX.Element {
   return (
     <p>
       Webhooks that listen for deletes get an event with the record as it was
-      {own === undefined ? "." : `, ${own === 1 ? "one" : own} of your own among them.`}
+      {own === undefined ? "." : `, ${["none", "one"][own] ?? own} of your own among them.`}
     </p>
   );
 }

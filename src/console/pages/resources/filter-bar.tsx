@@ -3,11 +3,17 @@ import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { ChecksField, optionsOf, SelectField, TextField } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { fromLocalTime } from "../../parts/local-time.ts";
 import { PopoverButton } from "../../parts/popover.tsx";
 import { exactText } from "../../parts/time.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
-import { conditionsOf, oneValue, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
+import {
+  conditionsOf,
+  oneValue,
+  operatorTitle,
+  parameterOf,
+  takesSeveral,
+  timeCondition,
+} from "./filters.ts";
 import type { FilterShape } from "./shape.ts";
 
 /** Shows the conditions of the list, each with a button that removes it. */
@@ -75,14 +81,12 @@ function FilterForm({
         event.preventDefault();
         if (goToBadInput(event.currentTarget)) return;
         const isOne = choices.length > 0 || type !== undefined || !takesSeveral(operator);
-        const given = type === "datetime-local" ? fromLocalTime(chosen) : chosen;
-        // The control has minutes, and the times of records have fractions of a second.
-        const isMinute = type === "datetime-local" && operator === "eq" && operators.includes("between");
-        if (isMinute)
-          url.change({
-            [parameterOf(path, "between")]: `${given},${given.replace("00.000Z", "59.999999Z")}`,
-          });
-        else url.change({ [parameterOf(path, operator)]: isOne ? oneValue(given) : given });
+        const given = isOne ? oneValue(chosen) : chosen;
+        url.change(
+          type === "datetime-local"
+            ? timeCondition(path, operator, chosen)
+            : { [parameterOf(path, operator)]: given },
+        );
         onDone();
       }}
     >

@@ -1,3 +1,5 @@
+import { fromLocalTime } from "../../parts/local-time.ts";
+
 /** A condition of a list in the URL. */
 export interface Condition {
   /** Name of the parameter: `filter[amount][gte]`. */
@@ -52,6 +54,20 @@ export function shownOf(value: string): string {
 
 export function parameterOf(path: string, operator: string): string {
   return operator === "eq" ? `filter[${path}]` : `filter[${path}][${operator}]`;
+}
+
+/**
+ * Returns the condition for a local time, which has minutes. `eq` finds the whole minute, because
+ * the times of records have fractions of a second.
+ */
+export function timeCondition(
+  path: string,
+  operator: string,
+  local: string,
+): Readonly<Record<string, string>> {
+  const time = fromLocalTime(local);
+  if (operator !== "eq") return { [parameterOf(path, operator)]: time };
+  return { [parameterOf(path, "between")]: `${time},${time.replace("00.000Z", "59.999999Z")}` };
 }
 
 /** Returns a single value with its commas escaped. */
