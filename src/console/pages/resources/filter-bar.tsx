@@ -84,7 +84,7 @@ function FilterForm({
         const given = isOne ? oneValue(chosen) : chosen;
         url.change(
           type === "datetime-local"
-            ? timeCondition(path, operator, chosen)
+            ? timeCondition(path, operator, chosen, operators)
             : { [parameterOf(path, operator)]: given },
         );
         onDone();

@@ -59,14 +59,17 @@ export function parameterOf(path: string, operator: string): string {
 /**
  * Returns the condition for a local time, which has minutes. `eq` finds the whole minute, because
  * the times of records have fractions of a second.
+ *
+ * @param allowed Operators of the path: a mapping file may leave out `between`.
  */
 export function timeCondition(
   path: string,
   operator: string,
   local: string,
+  allowed: readonly string[],
 ): Readonly<Record<string, string>> {
   const time = fromLocalTime(local);
-  if (operator !== "eq") return { [parameterOf(path, operator)]: time };
+  if (operator !== "eq" || !allowed.includes("between")) return { [parameterOf(path, operator)]: time };
   return { [parameterOf(path, "between")]: `${time},${time.replace("00.000Z", "59.999999Z")}` };
 }
 
