@@ -27,5 +27,5 @@ export function addUsers(
   addUserRoutes(router, routes);
   if (jwt === undefined) return undefined;
   const verifier = createJwtVerifier({ ...jwt, keys: keySourceOf(jwt) });
-  return createJwtIdentifier({ settings: jwt, verifier, users });
+  return createJwtIdentifier(jwt, verifier, users);
 }

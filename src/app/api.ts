@@ -75,7 +75,7 @@ export function createApi({
   const relay = createRelayOf(infrastructure, configuration);
   const inTransaction = createInTransaction(database.pool, namesOf(isEmbedded, definitions));
   /** Options of every route with a POST. */
-  const posts = { answerPost: createAnswerPost({ seal: secretBox, inTransaction }) };
+  const posts = { answerPost: createAnswerPost(secretBox, inTransaction) };
   const access = createAccessConditions(definitions);
   const eligibility = createEligibilityOf(infrastructure, definitions, access);
   const router = createRouter(routePrefix);

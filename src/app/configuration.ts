@@ -108,13 +108,10 @@ export function reloadableSettings(
 /**
  * Opens the client of the tables: at once for code modules, else at its first use. Starts nothing.
  */
-export async function openConfiguration({
-  checked,
-  infrastructure: { database, isEmbedded, tracing },
-}: {
-  readonly checked: CheckedConfiguration;
-  readonly infrastructure: Pick<Storage, "database" | "isEmbedded"> & { readonly tracing: Tracing };
-}): Promise<Configuration> {
+export async function openConfiguration(
+  checked: CheckedConfiguration,
+  { database, isEmbedded, tracing }: Pick<Storage, "database" | "isEmbedded"> & { readonly tracing: Tracing },
+): Promise<Configuration> {
   const models = createLazyModels(async () => {
     const { openModelsClient } = await import("../db/prisma-internals/models-client.ts");
     return openModelsClient({
@@ -140,15 +137,11 @@ export async function openConfiguration({
  * @throws OperatorError when a migration is refused, or when the settings do not allow one that is
  *   due. The message then lists the due migrations and names `svc-admin migrate`.
  */
-export async function applyDueMigrations({
-  checked: { config, definitions, byHand },
-  storage: { database, databaseUrl, log },
-  actor,
-}: {
-  readonly checked: CheckedConfiguration;
-  readonly actor: Actor;
-  readonly storage: Pick<Storage, "database" | "databaseUrl" | "log">;
-}): Promise<void> {
+export async function applyDueMigrations(
+  { config, definitions, byHand }: CheckedConfiguration,
+  { database, databaseUrl, log }: Pick<Storage, "database" | "databaseUrl" | "log">,
+  actor: Actor,
+): Promise<void> {
   const due = await migrationDue({ database, definitions, byHand });
   if (due.length === 0) return;
   if (!config.database.autoMigrate) {

@@ -103,7 +103,7 @@ export async function openInfrastructure({
     // Waits for both, so that opened parts can be closed.
     await Promise.allSettled(servers);
     const [storage, broker] = await Promise.all(servers);
-    addScrapeSources({ metrics, broker, ...storage });
+    addScrapeSources(metrics, storage.database, broker);
     const { database, isEmbedded } = storage;
     const processId = randomUUID();
     return {

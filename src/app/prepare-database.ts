@@ -39,7 +39,7 @@ export async function prepareDatabase({
   for (;;) {
     try {
       readiness.waitsFor("migrations", "they are being checked");
-      await applyDueMigrations({ checked, storage, actor });
+      await applyDueMigrations(checked, storage, actor);
       await refuseUnknownKeys(storage);
       await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
       return readiness.watch("migrations", await migrationsCheck(storage, checked));

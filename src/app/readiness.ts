@@ -41,16 +41,12 @@ export function createReadiness(): Readiness {
  * Serves `/livez`, `/readyz` and `/metrics` on the metrics port, the only paths without a token.
  * Needs neither database nor broker.
  */
-export async function startHealth({
-  config,
-  metrics,
-  readiness,
-}: {
-  readonly config: Config;
-  readonly metrics: Metrics;
-  readonly readiness: Readiness;
-}): Promise<HttpServer> {
-  return startServer(createHealthListener({ checks: readiness.checks, metrics }), {
+export async function startHealth(
+  config: Config,
+  metrics: Metrics,
+  readiness: Readiness,
+): Promise<HttpServer> {
+  return startServer(createHealthListener(readiness.checks, metrics), {
     host: config.metrics.host,
     port: config.metrics.port,
     settings: {

@@ -120,11 +120,11 @@ async function replace({
   const { database } = infrastructure;
   const checked = await read();
   assertRestartSettingsUnchanged(program.configuration().config, checked.config);
-  const configuration = await openConfiguration({ checked, infrastructure });
+  const configuration = await openConfiguration(checked, infrastructure);
   try {
     // Everything that can be refused comes before the change of the database.
     const activate = program.prepare(configuration);
-    await applyDueMigrations({ checked, storage: infrastructure, actor });
+    await applyDueMigrations(checked, infrastructure, actor);
     refuseWhileStopping(stopping);
     // Records directly before the change, because neither the row nor the change is undone.
     await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });

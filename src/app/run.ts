@@ -69,7 +69,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });
   const readiness = createReadiness();
-  const health = await startHealth({ config: checked.config, metrics, readiness });
+  const health = await startHealth(checked.config, metrics, readiness);
 
   const onStop = (): void => {
     log.info({ signal: stopping.reason as unknown }, "stopping; a second signal ends at once");

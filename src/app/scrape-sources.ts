@@ -11,15 +11,11 @@ import type { Metrics } from "../telemetry/metrics.ts";
  * Adds the numbers that a scrape fetches: the backlogs of the database and of the queues. Every
  * program shows all of them, so that a backlog is visible while its own program is down.
  */
-export function addScrapeSources({
-  metrics,
-  database: { pool, lists, relay, dispatcher },
-  broker,
-}: {
-  readonly metrics: Metrics;
-  readonly database: Database;
-  readonly broker: Broker;
-}): void {
+export function addScrapeSources(
+  metrics: Metrics,
+  { pool, lists, relay, dispatcher }: Database,
+  broker: Broker,
+): void {
   const sql = createIndexSql(pool);
   metrics.addSource({
     name: "database",

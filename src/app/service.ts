@@ -63,7 +63,7 @@ export async function startService({
     signal: stopping,
   });
   try {
-    const configuration = await openConfiguration({ checked, infrastructure });
+    const configuration = await openConfiguration(checked, infrastructure);
     stopping.throwIfAborted();
     // Creates the file before the service is ready, because a script that waits for readiness reads
     // it next.
@@ -115,7 +115,7 @@ async function firstTokenFile(
   // Only `svc all` runs on the embedded database.
   const given = { sql, transact, actor: serviceActor("all") };
   const tokens = createTokenProvider({ ...given, log });
-  return ensureFirstUser({ users: createUserStore(given), tokens, dataDir: config.dataDir });
+  return ensureFirstUser(createUserStore(given), tokens, config.dataDir);
 }
 
 /**

@@ -7,7 +7,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.
 process.stderr.on("error", () => undefined);
 
 const { argv, env, stdin, stdout, stderr } = process;
-const terminal = createTerminal({ stdin, stdout, stderr });
+const terminal = createTerminal(stdin, stdout, stderr);
 const status = await runAdmin({ args: argv.slice(2), env, cwd: process.cwd(), terminal });
 // A pipe takes 64 KiB at a time, and an exit drops the output that waits for its reader.
 for (const stream of [stdout, stderr]) await new Promise((resolve) => stream.write("", resolve));

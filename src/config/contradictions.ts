@@ -13,15 +13,11 @@ export interface Contradiction {
 }
 
 /** Finds settings that are valid alone, but not together or not for this program. */
-export function contradictions({
-  values,
-  isGiven,
-  program,
-}: {
-  readonly values: SettingValues;
-  readonly isGiven: (key: SettingKey) => boolean;
-  readonly program: ProgramName;
-}): readonly Contradiction[] {
+export function contradictions(
+  values: SettingValues,
+  isGiven: (key: SettingKey) => boolean,
+  program: ProgramName,
+): readonly Contradiction[] {
   const found: Contradiction[] = [];
   // Port 0 means any free port.
   if (values["http.port"] > 0 && values["http.port"] === values["metrics.port"]) {

@@ -55,7 +55,7 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
       ? [`SVC_CONFIG_DIR: expected the path of a folder; ${configDir} is none`]
       : [];
 
-  const inFile = readSettingsFile({ configDir, env, cwd });
+  const inFile = readSettingsFile(configDir, env, cwd);
   const inEnvironment = readEnvironment(env, faults);
   const found = new Map<SettingKey, unknown>();
   for (const key of settingKeys) {
@@ -83,7 +83,7 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
     settingKeys.map((key) => [key, found.get(key)]),
   ) as unknown as SettingValues;
   const isGiven = (key: SettingKey): boolean => inFile.given.has(key) || inEnvironment.has(key);
-  for (const { keys, message, inFileMessage } of contradictions({ values, isGiven, program })) {
+  for (const { keys, message, inFileMessage } of contradictions(values, isGiven, program)) {
     const standing = keys.find((key) => inFile.given.has(key) && !inEnvironment.has(key));
     const inFileOnly = standing === undefined ? undefined : inFile.given.get(standing);
     if (inFileOnly === undefined) faults.push(message);
@@ -115,7 +115,7 @@ export function loadMetricsAddress({ env, cwd }: Environment): {
   readonly port: number;
   readonly faults: readonly string[];
 } {
-  const { given, faults } = readSettingsFile({ configDir: configDirOf({ env, cwd }), env, cwd });
+  const { given, faults } = readSettingsFile(configDirOf({ env, cwd }), env, cwd);
   const inEnvironment = readEnvironment(env, []);
   const find = <T>(key: SettingKey, kind: Kind<T>): T | undefined => {
     const fromEnvironment = inEnvironment.get(key);
@@ -207,7 +207,7 @@ function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
     metrics: { ...metrics, host: metrics.host ?? host },
     auth: { ...auth, jwt: jwt.issuer === undefined ? undefined : { ...jwt, issuer: jwt.issuer } },
     tracing,
-    webhooks: { ...webhooks, ...networksOf({ given, isEmbedded, host }) },
+    webhooks: { ...webhooks, ...networksOf(given, isEmbedded, host) },
   } as const;
 }
 
@@ -226,15 +226,11 @@ export function settingIn(config: Config, key: SettingKey): unknown {
  * other machines reach the API, only admins may name loopback. Any user could otherwise read
  * services there that have no authentication.
  */
-function networksOf({
-  given,
-  isEmbedded,
-  host,
-}: {
-  readonly given: readonly string[] | undefined;
-  readonly isEmbedded: boolean;
-  readonly host: string;
-}): {
+function networksOf(
+  given: readonly string[] | undefined,
+  isEmbedded: boolean,
+  host: string,
+): {
   readonly allowedNetworks: readonly string[];
   /** More networks, for the webhooks of users with the admin flag only. */
   readonly adminNetworks: readonly string[];

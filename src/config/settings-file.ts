@@ -25,15 +25,7 @@ export interface SettingsFile {
  *
  * @param cwd Folder to which the file's path in faults is relative.
  */
-export function readSettingsFile({
-  configDir,
-  env,
-  cwd,
-}: {
-  readonly configDir: string;
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
-}): SettingsFile {
+export function readSettingsFile(configDir: string, env: NodeJS.ProcessEnv, cwd: string): SettingsFile {
   const path = join(configDir, "service.yaml");
   const file: SettingsFile = { faults: [], given: new Map() };
   const shown = shownPath(path, cwd);

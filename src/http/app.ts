@@ -89,7 +89,7 @@ export function createApp({
   });
   if (tracing.isOn) app.use(createRequestTrace(tracing));
   const addresses = createClientAddresses(trustedProxies);
-  app.use(createRequestLog({ log, addresses, metrics }));
+  app.use(createRequestLog(log, addresses, metrics));
   app.use(createErrorRenderer(isUnavailable));
   app.use(createHeaders(publicUrl));
   // A preflight carries no token.

@@ -17,15 +17,11 @@ export type HealthCheck = () => Promise<string | void>;
  *
  * @param timeoutMs Limit of a check; a longer one has failed.
  */
-export function createHealthListener({
-  checks,
-  metrics,
+export function createHealthListener(
+  checks: Readonly<Record<string, HealthCheck>>,
+  metrics: Pick<Metrics, "scrape" | "contentType">,
   timeoutMs = 2000,
-}: {
-  readonly checks: Readonly<Record<string, HealthCheck>>;
-  readonly metrics: Pick<Metrics, "scrape" | "contentType">;
-  readonly timeoutMs?: number;
-}): RequestListener {
+): RequestListener {
   const shared = Object.entries(checks).map(
     ([name, check]) => [name, shareRun(() => outcomeOf(name, check, timeoutMs))] as const,
   );
@@ -35,19 +31,19 @@ export function createHealthListener({
     const isVerbose = parameters.has("verbose");
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("Allow", "GET, HEAD");
-      answer(response, { status: 405, text: "method not allowed" });
+      answer(response, 405, "method not allowed");
     } else if (pathname === "/livez") {
-      answer(response, { status: 200, text: "ok" });
+      answer(response, 200, "ok");
     } else if (pathname === "/readyz") {
       const excluded = parameters.getAll("exclude");
       const asked = shared.filter(([name]) => !excluded.includes(name));
       void Promise.all(asked.map(([, read]) => read())).then((outcomes) =>
-        answer(response, readiness(outcomes, isVerbose)),
+        answer(response, ...readiness(outcomes, isVerbose)),
       );
     } else if (pathname === "/metrics") {
       void scrape(response, metrics);
     } else {
-      answer(response, { status: 404, text: "not found" });
+      answer(response, 404, "not found");
     }
   };
 }
@@ -58,9 +54,9 @@ async function scrape(
 ): Promise<void> {
   try {
     const text = (await metrics.scrape()).trimEnd();
-    answer(response, { status: 200, text, type: metrics.contentType });
+    answer(response, 200, text, metrics.contentType);
   } catch (error) {
-    answer(response, { status: 500, text: `the metrics could not be collected: ${messageOf(error)}` });
+    answer(response, 500, `the metrics could not be collected: ${messageOf(error)}`);
   }
 }
 
@@ -91,7 +87,7 @@ async function outcomeOf(name: string, check: HealthCheck, timeoutMs: number): P
   }
 }
 
-function readiness(outcomes: readonly Outcome[], isVerbose: boolean): { status: number; text: string } {
+function readiness(outcomes: readonly Outcome[], isVerbose: boolean): [status: number, text: string] {
   const isReady = outcomes.every(({ isPassed }) => isPassed);
   const summary = isReady ? "ok" : "not ready";
   const lines = outcomes.map(({ name, isPassed, remark }) =>
@@ -99,16 +95,14 @@ function readiness(outcomes: readonly Outcome[], isVerbose: boolean): { status: 
       ": ",
     ),
   );
-  return { status: isReady ? 200 : 503, text: isVerbose ? [...lines, summary].join("\n") : summary };
+  return [isReady ? 200 : 503, isVerbose ? [...lines, summary].join("\n") : summary];
 }
 
 function answer(
   response: ServerResponse,
-  {
-    status,
-    text,
-    type = "text/plain; charset=utf-8",
-  }: { readonly status: number; readonly text: string; readonly type?: string },
+  status: number,
+  text: string,
+  type = "text/plain; charset=utf-8",
 ): void {
   response.statusCode = status;
   response.setHeader("Content-Type", type);

@@ -82,15 +82,11 @@ const countedForMs = 60_000;
 const mostCounted = 10_000;
 
 /** @param now Monotonic clock, in ms. */
-export function createAnswerPost({
-  seal,
-  inTransaction: ofAll,
-  now = () => performance.now(),
-}: {
-  readonly seal: Seal;
-  readonly inTransaction: InTransaction;
-  readonly now?: () => number;
-}): AnswerPost {
+export function createAnswerPost(
+  seal: Seal,
+  ofAll: InTransaction,
+  now: () => number = () => performance.now(),
+): AnswerPost {
   const refuseOneTooMany = createBound(now);
 
   return async (ctx, post) => {

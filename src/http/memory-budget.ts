@@ -73,8 +73,8 @@ interface Shares extends Pick<MemoryLedger, "limitOfUser" | "isLittle" | "fits" 
   wait(given: Waiting): () => void;
 }
 
-function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): Shares {
-  const ledger = createMemoryLedger({ limitBytes, ...rest });
+function createShares({ limitBytes, waitMs = defaultWaitMs, patienceMs }: Limits): Shares {
+  const ledger = createMemoryLedger(limitBytes, patienceMs);
   const { hasShare, isLittle, fits, count } = ledger;
   const queue = new Set<Waiting>();
 

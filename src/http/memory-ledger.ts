@@ -47,13 +47,7 @@ const defaultPatienceMs = 5000;
 const ofLittle = { each: 1 / 64, beyond: 1 / 8 };
 
 /** Counts the memory. One user has at most half of it. */
-export function createMemoryLedger({
-  limitBytes,
-  patienceMs = defaultPatienceMs,
-}: {
-  readonly limitBytes: number;
-  readonly patienceMs?: number;
-}): MemoryLedger {
+export function createMemoryLedger(limitBytes: number, patienceMs: number = defaultPatienceMs): MemoryLedger {
   const limitOfUser = Math.floor(limitBytes / 2);
   const byUser = new Map<number, number>();
   /** In the order in which their waits began. */

@@ -22,15 +22,11 @@ const tokenText = /svc_[0-9A-Za-z]{40}[0-9A-Za-z]*/g;
  * the answer has been sent or the client has left. Never logs headers, bodies or the query string,
  * which may contain secrets.
  */
-export function createRequestLog({
-  log,
-  addresses,
-  metrics,
-}: {
-  readonly log: Log;
-  readonly addresses: ClientAddresses;
-  readonly metrics: HttpMetrics | undefined;
-}): ApiMiddleware {
+export function createRequestLog(
+  log: Log,
+  addresses: ClientAddresses,
+  metrics: HttpMetrics | undefined,
+): ApiMiddleware {
   return (ctx, next) => {
     const startedAt = performance.now();
     metrics?.started();

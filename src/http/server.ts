@@ -128,7 +128,7 @@ export async function startServer(
   const address = server.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
-    close: ({ limitMs = 10_000 } = {}) => drain(server, { acceptors, open, limitMs }),
+    close: ({ limitMs = 10_000 } = {}) => drain(server, acceptors, open, limitMs),
   };
 }
 
@@ -192,15 +192,9 @@ function limitAll(
 
 async function drain(
   server: Server,
-  {
-    acceptors,
-    open,
-    limitMs,
-  }: {
-    readonly acceptors: readonly NetServer[];
-    readonly open: ReadonlySet<Socket>;
-    readonly limitMs: number;
-  },
+  acceptors: readonly NetServer[],
+  open: ReadonlySet<Socket>,
+  limitMs: number,
 ): Promise<void> {
   let turns = 0;
   // A connection whose last answer is sent during the drain becomes idle only later.

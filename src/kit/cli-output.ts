@@ -26,15 +26,11 @@ export interface Terminal {
  * Creates a terminal from the streams of the process. Questions go to stderr, so that stdout can be
  * piped.
  */
-export function createTerminal({
-  stdin,
-  stdout,
-  stderr,
-}: {
-  readonly stdin: Readable & { readonly isTTY?: boolean };
-  readonly stdout: Writable;
-  readonly stderr: Writable & { readonly isTTY?: boolean };
-}): Terminal {
+export function createTerminal(
+  stdin: Readable & { readonly isTTY?: boolean },
+  stdout: Writable,
+  stderr: Writable & { readonly isTTY?: boolean },
+): Terminal {
   const hasPerson = stdin.isTTY === true && stderr.isTTY === true;
   return {
     stdout: (text) => void stdout.write(text),

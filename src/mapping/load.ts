@@ -211,7 +211,7 @@ function checkOwnerColumn(draft: Draft): void {
   const { ownerColumn } = draft.content;
   if (ownerColumn === undefined) return;
   const path = ["ownerColumn"];
-  const field = findField({ draft, name: ownerColumn, path });
+  const field = findField(draft, ownerColumn, path);
   if (field !== undefined && (!ownerTypes.includes(field.type) || field.isList)) {
     draft.report(
       path,
@@ -224,7 +224,7 @@ function checkSearchableColumns(draft: Draft): void {
   const names = draft.content.searchableColumns ?? [];
   for (const [index, name] of names.entries()) {
     const path = ["searchableColumns", index];
-    const field = findField({ draft, name, path });
+    const field = findField(draft, name, path);
     if (names.indexOf(name) < index) draft.report(path, `"${name}" is in the list already`);
     else if (field !== undefined && (field.type !== "String" || field.isList)) {
       draft.report(path, `expected a String field, since a search compares text; ${typeOf(field)}`);

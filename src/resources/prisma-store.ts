@@ -157,7 +157,7 @@ async function written<T>(
   const { definition } = context;
   const models = await context.models();
   const act = async (by: Delegate): Promise<T> =>
-    present(foundOf(context, await withRelations(by, { definition, row: await write(by), include })));
+    present(foundOf(context, await withRelations(by, definition, await write(by), include)));
   // The read after the write, with arguments of a code module, can fail too.
   return definition.code.transform === undefined && include === undefined && !isUndone
     ? act(models.delegate(definition.model))
@@ -168,14 +168,7 @@ async function written<T>(
  * Returns the written record with its relations. Reads them afterwards, because Prisma runs a write
  * with `include` as a transaction. That takes three more round trips and holds the row meanwhile.
  */
-async function withRelations(
-  by: Delegate,
-  {
-    definition,
-    row,
-    include,
-  }: { readonly definition: Definition; readonly row: Row; readonly include: Include },
-): Promise<Row> {
+async function withRelations(by: Delegate, definition: Definition, row: Row, include: Include): Promise<Row> {
   if (include === undefined) return row;
   const read = await by.findFirst({ where: keyIs(definition, keyIn(definition, row)), include });
   return read ?? row;

@@ -12,15 +12,11 @@ const first = { name: "Admin", email: "admin@localhost", isAdmin: true } as cons
  *
  * @returns The file's path. Undefined when the operator has other users, or has disabled this one.
  */
-export async function ensureFirstUser({
-  users,
-  tokens,
-  dataDir,
-}: {
-  readonly users: Pick<UserStore, "list" | "create">;
-  readonly tokens: TokenProvider;
-  readonly dataDir: string;
-}): Promise<string | undefined> {
+export async function ensureFirstUser(
+  users: Pick<UserStore, "list" | "create">,
+  tokens: TokenProvider,
+  dataDir: string,
+): Promise<string | undefined> {
   const file = join(dataDir, "admin.token");
   const kept = await readFile(file, "utf8").catch(() => undefined);
   if (kept !== undefined && (await tokens.identify(kept.trim())).kind === "known") return file;

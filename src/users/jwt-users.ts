@@ -25,15 +25,11 @@ const refusals: Readonly<Record<"unknown" | "email_taken", Identity>> = {
  * user at the first request. A known user takes one statement. It never finds a user by e-mail
  * address: anyone who chooses the address at the issuer would take over the account.
  */
-export function createJwtIdentifier({
-  settings,
-  verifier,
-  users,
-}: {
-  readonly settings: JwtSettings;
-  readonly verifier: JwtVerifier;
-  readonly users: Pick<UserStore, "findBySubject" | "provision">;
-}): Identifier {
+export function createJwtIdentifier(
+  settings: JwtSettings,
+  verifier: JwtVerifier,
+  users: Pick<UserStore, "findBySubject" | "provision">,
+): Identifier {
   const { issuer, userClaim, provision } = settings;
 
   async function findUser(subject: string, claims: Caller["claims"]): Promise<User | Identity> {

@@ -26,7 +26,7 @@ describe("addEvents", () => {
     await writer.query("BEGIN; SELECT pg_current_xact_id()");
 
     const { api, infrastructure } = service;
-    api.prepare(await openConfiguration({ checked: api.configuration(), infrastructure }))();
+    api.prepare(await openConfiguration(api.configuration(), infrastructure))();
 
     expect(await list()).to.equal(1);
   });

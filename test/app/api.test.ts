@@ -19,7 +19,7 @@ describe("createApi", () => {
 
   async function reload(): Promise<void> {
     const { api, infrastructure } = service;
-    api.prepare(await openConfiguration({ checked: api.configuration(), infrastructure }))();
+    api.prepare(await openConfiguration(api.configuration(), infrastructure))();
   }
 
   it("counts the requests of a user that began before a reload", async () => {

@@ -43,7 +43,7 @@ describe("startHealth", () => {
     // No machine has the first address.
     const env = { SVC_HOST: "192.0.2.1", SVC_METRICS_HOST: "127.0.0.1", SVC_METRICS_PORT: "0" };
     const config = loadConfig({ env, cwd: "/", program: "all" });
-    const health = await startHealth({ config, metrics: createMetrics(), readiness: createReadiness() });
+    const health = await startHealth(config, createMetrics(), createReadiness());
     try {
       expect((await fetch(`http://127.0.0.1:${health.port}/livez`)).status).to.equal(200);
     } finally {

@@ -12,7 +12,7 @@ describe("createHealthListener", () => {
   before(async () => {
     const checks = { database: () => database(), broker: () => Promise.resolve() };
     const metrics = { scrape: () => scrape(), contentType: "text/plain; version=0.0.4" };
-    server = await startServer(createHealthListener({ checks, metrics, timeoutMs: 50 }), {
+    server = await startServer(createHealthListener(checks, metrics, 50), {
       host: "127.0.0.1",
       port: 0,
     });
@@ -67,7 +67,7 @@ describe("createHealthListener", () => {
       return new Promise((resolve) => (pass = resolve));
     };
     const metrics = { scrape: () => scrape(), contentType: "text/plain" };
-    const listener = createHealthListener({ checks: { database: check }, metrics });
+    const listener = createHealthListener({ database: check }, metrics);
     const counting = await startServer(
       (request, response) => {
         asked += 1;

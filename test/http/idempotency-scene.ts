@@ -51,7 +51,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
   await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");
   const inTransaction = createInTransaction(database.pool, createStatementNames(isEmbedded));
   let held: { readonly enter: () => void; readonly wait: Promise<void> } | undefined;
-  const answerPost = createAnswerPost({ seal: secretBox, inTransaction, now: () => scene.clockMs });
+  const answerPost = createAnswerPost(secretBox, inTransaction, () => scene.clockMs);
   const router = createRouter("/svc-api");
   const handler =
     (kind: Pick<Post, "isSecret" | "longestMs">): ApiMiddleware =>

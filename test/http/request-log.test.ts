@@ -26,7 +26,7 @@ describe("createRequestLog", () => {
       },
       refused: () => undefined,
     };
-    app.use(createRequestLog({ log, metrics, addresses: createClientAddresses([]) }));
+    app.use(createRequestLog(log, createClientAddresses([]), metrics));
     app.use(async (ctx) => {
       if (ctx.path === "/hang") await new Promise((resolve) => ctx.res.once("close", resolve));
       Object.assign(ctx.state, {

@@ -170,7 +170,7 @@ describe("withOpened", () => {
 describe("createTerminal", () => {
   it("asks on stderr, and leaves stdout to the answer", async () => {
     const { stdin, stdout, stderr } = streams(true);
-    const terminal = createTerminal({ stdin, stdout, stderr });
+    const terminal = createTerminal(stdin, stdout, stderr);
 
     const answer = terminal.ask?.("Name: ");
     stdin.write("Ada\n");
@@ -185,7 +185,7 @@ describe("createTerminal", () => {
 
   it("keeps lines that were pasted together for the questions to come", async () => {
     const { stdin, stdout, stderr } = streams(true);
-    const terminal = createTerminal({ stdin, stdout, stderr });
+    const terminal = createTerminal(stdin, stdout, stderr);
 
     const first = terminal.ask?.("Name: ");
     stdin.write("Ada\nada@example.com\n");
@@ -197,7 +197,7 @@ describe("createTerminal", () => {
   it("fails when the person leaves without an answer", async () => {
     const { stdin, stdout, stderr } = streams(true);
 
-    const answer = createTerminal({ stdin, stdout, stderr }).ask?.("Name: ");
+    const answer = createTerminal(stdin, stdout, stderr).ask?.("Name: ");
     stdin.end();
 
     const error = await answer?.catch((thrown: unknown) => thrown);
@@ -207,6 +207,8 @@ describe("createTerminal", () => {
   });
 
   it("asks no questions when the streams are not a terminal", () => {
-    expect(createTerminal(streams(false)).ask).to.equal(undefined);
+    const { stdin, stdout, stderr } = streams(false);
+
+    expect(createTerminal(stdin, stdout, stderr).ask).to.equal(undefined);
   });
 });

@@ -9,5 +9,5 @@ export function createPosts(
   seal: Seal,
 ): { readonly inTransaction: InTransaction; readonly answerPost: AnswerPost } {
   const inTransaction = createInTransaction(pool, createStatementNames(false));
-  return { inTransaction, answerPost: createAnswerPost({ seal, inTransaction }) };
+  return { inTransaction, answerPost: createAnswerPost(seal, inTransaction) };
 }

@@ -184,7 +184,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
   });
   // The queues belong to the server, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
-  const configuration = await openConfiguration({ checked, infrastructure });
+  const configuration = await openConfiguration(checked, infrastructure);
   const program = await startProgram({
     name: "all",
     infrastructure,

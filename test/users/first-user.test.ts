@@ -32,7 +32,7 @@ describe("ensureFirstUser", () => {
   });
 
   const ensure = (): Promise<string | undefined> =>
-    ensureFirstUser({ users: createUserStore({ ...core, actor: testOperator }), tokens, dataDir });
+    ensureFirstUser(createUserStore({ ...core, actor: testOperator }), tokens, dataDir);
 
   async function count(table: "users" | "tokens"): Promise<number> {
     const [row] = await core.sql<{ count: number }>(`SELECT count(*)::int AS count FROM svc.${table}`);

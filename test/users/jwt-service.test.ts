@@ -306,7 +306,7 @@ describe("JWTs over HTTP", () => {
     expect((await whoami(await issuer.sign())).status).to.equal(200);
     issuer.answerWith((_request, response) => response.writeHead(503).end());
     try {
-      api.prepare(await openConfiguration({ checked: api.configuration(), infrastructure }))();
+      api.prepare(await openConfiguration(api.configuration(), infrastructure))();
 
       expect((await whoami(await issuer.sign())).status).to.equal(200);
     } finally {
@@ -324,7 +324,7 @@ describe("JWTs over HTTP", () => {
     const before = api.configuration();
     const reload = async (auth: typeof before.config.auth): Promise<void> => {
       const checked = { ...before, config: { ...before.config, auth } };
-      api.prepare(await openConfiguration({ checked, infrastructure }))();
+      api.prepare(await openConfiguration(checked, infrastructure))();
     };
     const first = await make();
     await reload({ maxTokensPerUser: 100, jwt: undefined });

@@ -34,11 +34,11 @@ describe("createJwtIdentifier", () => {
       fetchJson: createFetchJson(settings),
       log: createMemoryLog().log,
     });
-    return createJwtIdentifier({
+    return createJwtIdentifier(
       settings,
-      verifier: createJwtVerifier({ ...settings, keys }),
-      users: createUserStore({ ...core, actor: testOperator }),
-    });
+      createJwtVerifier({ ...settings, keys }),
+      createUserStore({ ...core, actor: testOperator }),
+    );
   }
 
   it("makes one user in two processes at once", async () => {

@@ -14,7 +14,7 @@ export function checkRules(draft: Draft, drafts: Drafts): void {
     checkSpecs({ draft, drafts, path: [key], given: specs });
     for (const name of Object.keys(specs)) {
       const [root = name] = name.split(".");
-      findField({ draft, name: root, path: [key, name], place: "key" });
+      findField(draft, root, [key, name], "key");
     }
   }
 }

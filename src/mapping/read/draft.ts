@@ -187,17 +187,12 @@ export function hasFields(draft: Draft): boolean {
  * Finds a field by a name in the file. When the fields are known, reports an unknown field and
  * returns undefined.
  */
-export function findField({
-  draft,
-  name,
-  path,
-  place,
-}: {
-  readonly draft: Draft;
-  readonly name: string;
-  readonly path: YamlPath;
-  readonly place?: "value" | "key";
-}): Field | undefined {
+export function findField(
+  draft: Draft,
+  name: string,
+  path: YamlPath,
+  place?: "value" | "key",
+): Field | undefined {
   if (hasFields(draft) && !draft.fields.has(name)) {
     draft.report(path, `there is no field "${name}"${hint(name, draft.fields.keys())}`, place);
   }

@@ -63,7 +63,7 @@ export function checkGenerated(draft: Draft): void {
 function checkFields(draft: Draft, path: readonly (string | number)[], names: readonly string[]): void {
   for (const [index, name] of names.entries()) {
     const place = [...path, index];
-    const field = findField({ draft, name, path: place });
+    const field = findField(draft, name, place);
     if (field?.native === "xml") draft.report(place, "PostgreSQL does not compare xml");
     if (names.indexOf(name) < index) draft.report(place, `"${name}" is in the list already`);
   }
