@@ -1,4 +1,4 @@
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
 import {
   listAudit,
   presentAudit,
@@ -7,7 +7,7 @@ import {
   type AuditFilter,
   type Party,
 } from "../operations/audit-list.ts";
-import { parseTime } from "../kit/cli-arguments.ts";
+import { argument, parseTime } from "../kit/cli-arguments.ts";
 import { printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
 import type { AdminContext } from "./context.ts";
@@ -58,25 +58,21 @@ export function addAuditCommand(program: Command, { open, terminal }: CommandOpt
 }
 
 function partyIn(kinds: readonly string[]): (text: string) => Party {
-  return (text) => {
-    const party = readParty(text);
-    if (!kinds.includes(party.kind) || party.id === "")
-      throw new InvalidArgumentError(
-        `Expected ${kinds.join(", ")}, or one of them with an id such as ${kinds[0]}:7.`,
-      );
-    return party;
-  };
+  return argument(
+    (text) => {
+      const party = readParty(text);
+      return kinds.includes(party.kind) && party.id !== "" ? party : undefined;
+    },
+    `Expected ${kinds.join(", ")}, or one of them with an id such as ${kinds[0]}:7.`,
+  );
 }
 
-function actionOf(text: string): string {
-  if (!auditActionNames.includes(text))
-    throw new InvalidArgumentError(`Expected one of ${auditActionNames.join(", ")}.`);
-  return text;
-}
+const actionOf = argument(
+  (text) => auditActionNames.find((name) => name === text),
+  `Expected one of ${auditActionNames.join(", ")}.`,
+);
 
-function countOf(text: string): number {
-  const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > mostRows)
-    throw new InvalidArgumentError(`Expected an integer from 1 to ${mostRows}.`);
-  return count;
-}
+const countOf = argument(
+  (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= mostRows ? Number(text) : undefined),
+  `Expected an integer from 1 to ${mostRows}.`,
+);

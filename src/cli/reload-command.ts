@@ -1,4 +1,5 @@
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
+import { argument } from "../kit/cli-arguments.ts";
 import type { AdminContext } from "./context.ts";
 import { printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import type { CheckedConfiguration } from "../app/configuration.ts";
@@ -20,12 +21,9 @@ interface Options extends JsonOption {
  */
 export function addReloadCommand(
   program: Command,
-  {
-    open,
-    read,
-    terminal,
-  }: CommandOptions<AdminContext> & { readonly read: () => Promise<CheckedConfiguration> },
+  given: CommandOptions<AdminContext> & { readonly read: () => Promise<CheckedConfiguration> },
 ): void {
+  const { open, read, terminal } = given;
   program
     .command("reload")
     .description("check settings and mapping files, and have every running process load them")
@@ -53,11 +51,10 @@ export function addReloadCommand(
     });
 }
 
-function secondsOf(text: string): number {
+const secondsOf = argument((text) => {
   const seconds = Number(text);
-  if (seconds > 0 && seconds <= 86_400) return seconds;
-  throw new InvalidArgumentError("Expected seconds, more than 0 and at most 86400.");
-}
+  return seconds > 0 && seconds <= 86_400 ? seconds : undefined;
+}, "Expected seconds, more than 0 and at most 86400.");
 
 function describe(failures: readonly Answer[], count: number): string {
   const lines = failures.flatMap((answer) =>

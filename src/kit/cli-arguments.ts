@@ -70,7 +70,11 @@ function timeOf(text: string): Date | undefined {
   return isDay && !Number.isNaN(date.getTime()) ? date : undefined;
 }
 
-function argument<T>(read: (text: string) => T | undefined, message: string): (text: string) => T {
+/**
+ * Creates a parser that throws commander's usage error with the message where `read` returns
+ * undefined.
+ */
+export function argument<T>(read: (text: string) => T | undefined, message: string): (text: string) => T {
   return (text) => {
     const value = read(text);
     if (value === undefined) throw new InvalidArgumentError(message);
