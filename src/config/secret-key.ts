@@ -13,13 +13,11 @@ const keyBytes = 32;
  *
  * @throws OperatorError when the file cannot be read or created, or does not contain a key.
  */
-export async function loadSecretKey({
-  configured,
-  dataDir,
-}: {
+export async function loadSecretKey(options: {
   readonly configured: Buffer | undefined;
   readonly dataDir: string;
 }): Promise<Buffer> {
+  const { configured, dataDir } = options;
   if (configured !== undefined) return configured;
   const path = join(dataDir, "secret.key");
   try {
@@ -29,9 +27,7 @@ export async function loadSecretKey({
     if (error instanceof OperatorError) throw error;
     throw new OperatorError(
       `Cannot read or make the secret key ${path}: ${messageOf(error)}. Let the service read and write the file, or give the key in SVC_SECRET_KEY.`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }

@@ -1,3 +1,4 @@
+import type { Config } from "../config/load.ts";
 import { isHost, isLoopback } from "../kit/host.ts";
 import type { ApiContext } from "./state.ts";
 import { parseUrl } from "../kit/parse-url.ts";
@@ -17,13 +18,7 @@ export type UrlOf = (ctx: ApiContext) => URL;
  * @param hosts Hosts in lower case; a host without a port holds for every port. Empty: every host
  *   is allowed, and the local address replaces a text that is no host.
  */
-export function createUrlOf({
-  publicUrl,
-  hosts,
-}: {
-  readonly publicUrl: string | undefined;
-  readonly hosts: readonly string[];
-}): UrlOf {
+export function createUrlOf({ publicUrl, hosts }: Pick<Config["http"], "publicUrl" | "hosts">): UrlOf {
   return (ctx) => {
     const url = new URL(publicUrl ?? originOf(ctx, hosts));
     // Set one by one, because resolving `//host/...` against a base would leave the origin.
@@ -71,16 +66,10 @@ function originOf(ctx: ApiContext, hosts: readonly string[]): string {
  * Returns the warning at start that page links lead to any host that a request names. Undefined
  * when they do not, or when only this machine can send requests.
  */
-export function openHostsWarning({
-  host,
-  publicUrl,
-  hosts,
-}: {
-  /** Host that the API listens on. */
-  readonly host: string;
-  readonly publicUrl: string | undefined;
-  readonly hosts: readonly string[];
-}): string | undefined {
+export function openHostsWarning(
+  http: Pick<Config["http"], "host" | "publicUrl" | "hosts">,
+): string | undefined {
+  const { host, publicUrl, hosts } = http;
   if (publicUrl !== undefined || hosts.length > 0 || isLoopback(host)) return undefined;
   return (
     "neither http.publicUrl (SVC_PUBLIC_URL) nor http.hosts is set: next_page_url and prev_page_url lead to the host that the request names. " +

@@ -38,8 +38,7 @@ export function hashToken(token: string): Buffer {
 
 /** The credentials of a request. `malformed`: the text after `Bearer` is not a token. */
 export type Credentials =
-  | { readonly kind: "missing" }
-  | { readonly kind: "malformed" }
+  | { readonly kind: "missing" | "malformed" }
   | { readonly kind: "token"; readonly token: string }
   /** A token in the form of a JWT (RFC 7519); it is not verified yet. */
   | { readonly kind: "jwt"; readonly token: string };
