@@ -57,17 +57,13 @@ import type { TokenProvider } from "../users/provider.ts";
  * Creates the parts of `svc api` for one configuration: the REST API, and the relay that publishes
  * captured events. Starts nothing, so that a reload can still be refused.
  */
-export function createApi({
-  infrastructure,
-  configuration,
-  tokens,
-  source,
-}: {
+export function createApi(options: {
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
+  const { infrastructure, configuration, tokens, source } = options;
   const { log, database, broker, sql, transact, tracing, isEmbedded, secretBox, presence } = infrastructure;
   const { config, definitions } = configuration;
   const { routePrefix } = config.http;
@@ -125,17 +121,13 @@ export function createApi({
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
-  guardAll(router, routePrefix, definitions);
+  // The middleware added last runs first.
+  guardParameters(router, routePrefix);
+  guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 
   const listener = createListener(infrastructure, configuration, { router, openRouter, tokens, jwts });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return { workers: [relay, expiry, streams, replays], listener, close: () => sender.close() };
-}
-
-/** Adds the checks of all routes. The middleware added last runs first. */
-function guardAll(router: ApiRouter, routePrefix: string, definitions: Definitions): void {
-  guardParameters(router, routePrefix);
-  guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 }
 
 /** Creates the options of the lists of all kinds. */
@@ -165,18 +157,14 @@ function createEligibilityOf(
 function createListener(
   { log, metrics, tracing, concurrencyOf, userTurnsOf, memoryBudgetOf }: Infrastructure,
   { config }: Configuration,
-  {
-    tokens,
-    jwts,
-    router,
-    openRouter,
-  }: {
+  options: {
     readonly tokens: TokenProvider;
     readonly jwts: Identifier | undefined;
     readonly router: ApiRouter;
     readonly openRouter: ApiRouter;
   },
 ): Listener {
+  const { tokens, jwts, router, openRouter } = options;
   const { http } = config;
   const failures = createFailureLimit(http.authFailureLimit);
   const app = createApp({

@@ -48,20 +48,15 @@ export async function applyCoreMigrations(
  * @throws OperatorError naming the step that failed, or every loss that was not allowed. The
  *   message also names the migrations that stay applied.
  */
-export async function applyMigration({
-  url,
-  definitions,
-  byHand = [],
-  allowDestructive,
-  showsValues = false,
-  log,
-  actor,
-}: MigrationTarget & {
-  readonly allowDestructive: boolean;
-  readonly showsValues?: boolean;
-  readonly log: Log;
-  readonly actor?: Actor;
-}): Promise<MigrationReport> {
+export async function applyMigration(
+  target: MigrationTarget & {
+    readonly allowDestructive: boolean;
+    readonly showsValues?: boolean;
+    readonly log: Log;
+    readonly actor?: Actor;
+  },
+): Promise<MigrationReport> {
+  const { url, definitions, byHand = [], allowDestructive, showsValues = false, log, actor } = target;
   const startedAt = performance.now();
   const before: Step[] = [];
   const migrate = async (): Promise<MigrationPlan> => {
@@ -134,19 +129,14 @@ function withStaying(error: OperatorError, before: readonly Step[]): OperatorErr
  *
  * @param onApplied Gets the steps that were done, each time that some are committed.
  */
-async function migrateByHand({
-  url,
-  byHand,
-  actor,
-  log,
-  onApplied,
-}: {
+async function migrateByHand(options: {
   readonly url: string;
   readonly byHand: readonly HandMigration[];
   readonly actor: Actor | undefined;
   readonly log: Log;
   readonly onApplied: (...steps: readonly Step[]) => void;
 }): Promise<void> {
+  const { url, byHand, actor, log, onApplied } = options;
   const { core, pending } = await inMigrationTransaction({
     url,
     isReadOnly: false,

@@ -83,35 +83,23 @@ interface Context {
 }
 
 /** Starts `svc api`, `svc dispatcher` or both. */
-export async function startProgram({
-  name,
-  infrastructure,
-  configuration,
-  source,
-}: {
+export async function startProgram(options: {
   readonly name: ServiceName;
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly source: ConfigurationSource;
 }): Promise<Program> {
+  const { name, infrastructure, configuration, source } = options;
   const { sql, transact, log } = infrastructure;
   const tokens = createTokenProvider({ sql, transact, log, actor: serviceActor(name) });
   let fail!: Context["fail"];
   const failed = new Promise<never>((_, reject) => (fail = reject));
   // Without a listener, its rejection must not end the process.
   failed.catch(() => undefined);
-  const current = assemble({ name, infrastructure, tokens, source }, configuration);
-  const context: Context = {
-    name,
-    infrastructure,
-    tokens,
-    source,
-    handover: createHandover(),
-    retiring: new Map(),
-    fail,
-    current,
-  };
-  const { handover } = context;
+  const handover = createHandover();
+  const parts = { name, infrastructure, tokens, source };
+  const current = assemble(parts, configuration);
+  const context: Context = { ...parts, handover, retiring: new Map(), fail, current };
   // Only one process uses the embedded database, so flights in it belong to a process that died.
   if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);

@@ -63,15 +63,7 @@ export interface Infrastructure extends Storage {
  * @param signal Aborts the wait for a server that does not answer.
  * @throws OperatorError for a fault that waiting does not repair.
  */
-export async function openInfrastructure({
-  checked,
-  program,
-  log,
-  metrics = createMetrics(),
-  readiness,
-  actor,
-  signal,
-}: {
+export async function openInfrastructure(options: {
   readonly checked: CheckedConfiguration;
   readonly program: ProgramName;
   readonly log: Log;
@@ -80,18 +72,13 @@ export async function openInfrastructure({
   readonly actor: Actor;
   readonly signal: AbortSignal;
 }): Promise<Infrastructure> {
+  const { checked, program, log, metrics = createMetrics(), readiness, actor, signal } = options;
   const { config } = checked;
   const closers: Opening["closers"] = [];
   // A permanent fault of one server also ends the wait for the other.
   const giveUp = new AbortController();
-  const opening: Opening = {
-    config,
-    program,
-    log,
-    readiness,
-    signal: AbortSignal.any([signal, giveUp.signal]),
-    closers,
-  };
+  const ended = AbortSignal.any([signal, giveUp.signal]);
+  const opening: Opening = { config, program, log, readiness, signal: ended, closers };
   try {
     const tracing = await startTracing(config.tracing, log);
     // Closed last, so that the spans of all other parts are sent.

@@ -22,19 +22,14 @@ const againMs = 1_000;
  *
  * @throws OperatorError when a migration is due and not allowed, or a secret has an unknown key.
  */
-export async function prepareDatabase({
-  checked,
-  storage,
-  actor,
-  readiness,
-  signal,
-}: {
+export async function prepareDatabase(options: {
   readonly checked: CheckedConfiguration;
   readonly storage: Storage;
   readonly actor: Actor;
   readonly readiness: Readiness;
   readonly signal: AbortSignal;
 }): Promise<void> {
+  const { checked, storage, actor, readiness, signal } = options;
   const { databaseUrl: url, log } = storage;
   for (;;) {
     try {

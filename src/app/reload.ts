@@ -110,13 +110,8 @@ async function reloadOnce(context: ReloadContext, state: ReloadState): Promise<R
   }
 }
 
-async function replace({
-  program,
-  infrastructure,
-  read,
-  actor,
-  stopping,
-}: ReloadContext): Promise<Configuration> {
+async function replace(context: ReloadContext): Promise<Configuration> {
+  const { program, infrastructure, read, actor, stopping } = context;
   const { database } = infrastructure;
   const checked = await read();
   assertRestartSettingsUnchanged(program.configuration().config, checked.config);

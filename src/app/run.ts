@@ -79,16 +79,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   if (stopping.aborted) onStop();
   else stopping.addEventListener("abort", onStop);
   try {
-    const starting = startService({
-      name,
-      checked,
-      source: { read, cwd },
-      log,
-      metrics,
-      readiness,
-      stopping,
-      onReload,
-    });
+    const source = { read, cwd };
+    const starting = startService({ name, checked, source, log, metrics, readiness, stopping, onReload });
     const service = await startedOrStopped(starting, stopping, log);
     let isClean = true;
     if (service !== undefined) {
@@ -164,17 +156,14 @@ async function startedOrStopped(
   return undefined;
 }
 
-async function greet({
-  service: { program, tokenFile },
-  metricsPort,
-  log,
-  print,
-}: {
+async function greet(options: {
   readonly service: Service;
   readonly metricsPort: number;
   readonly log: Log;
   readonly print: (text: string) => void;
 }): Promise<void> {
+  const { service, metricsPort, log, print } = options;
+  const { program, tokenFile } = service;
   const { port } = program;
   if (port === undefined) return;
   const text = greeting({ config: program.configuration().config, port, metricsPort, tokenFile });

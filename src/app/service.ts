@@ -33,16 +33,7 @@ export interface Service {
  * @param stopping Signal that aborts the start.
  * @throws OperatorError for a fault that waiting does not repair.
  */
-export async function startService({
-  name,
-  checked,
-  source,
-  log,
-  metrics,
-  readiness,
-  stopping,
-  onReload,
-}: {
+export async function startService(options: {
   readonly name: ServiceName;
   readonly checked: CheckedConfiguration;
   readonly source: ConfigurationSource;
@@ -52,16 +43,9 @@ export async function startService({
   readonly stopping: AbortSignal;
   readonly onReload: (listener: () => void) => void;
 }): Promise<Service> {
+  const { name, checked, source, log, readiness, stopping, onReload } = options;
   const actor = serviceActor(name);
-  const infrastructure = await openInfrastructure({
-    checked,
-    program: name,
-    log,
-    metrics,
-    readiness,
-    actor,
-    signal: stopping,
-  });
+  const infrastructure = await openInfrastructure({ ...options, program: name, actor, signal: stopping });
   try {
     const configuration = await openConfiguration(checked, infrastructure);
     stopping.throwIfAborted();
