@@ -50,8 +50,18 @@ export function isMade(given: FieldDefault | undefined): boolean {
   return given !== undefined && given.kind !== "literal" && given.kind !== "database";
 }
 
+/**
+ * Returns whether null and a blank text, which becomes null, are the empty text in the field. They
+ * are where it is the default of the field, as in most tables of Rails and Django. No client could
+ * empty such a text otherwise.
+ */
+export function isEmptyByDefault({ type, isList, isOptional, isKey, default: given }: Field): boolean {
+  const isText = type === "String" && !isList && !isOptional && !isKey;
+  return isText && given?.kind === "literal" && given.value === "";
+}
+
 function presenceOf(field: Field, mayBeAbsent: boolean): Rules {
-  const nullable = field.isOptional ? ["nullable"] : [];
+  const nullable = field.isOptional || isEmptyByDefault(field) ? ["nullable"] : [];
   if (mayBeAbsent) return ["sometimes", ...nullable];
   // `required` refuses `[]` and `{}`, which are valid values here.
   return [field.isList || field.type === "Json" ? "present" : "required", ...nullable];

@@ -5,6 +5,7 @@ import { isPartOver, type Steps } from "../kit/parts.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
+import { isEmptyByDefault } from "../mapping/derive-rules.ts";
 import { decimalText } from "../querying/transform.ts";
 import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
@@ -103,6 +104,7 @@ export function parseKey(field: Field, text: string): unknown {
 function nullOf(field: Field): Coerced {
   if (field.type === "Json" && !field.isList)
     return { kind: "ok", value: field.isOptional ? DbNull : JsonNull };
+  if (isEmptyByDefault(field)) return { kind: "ok", value: "" };
   if (!field.isOptional) return finish(refuse("is required."), field.name);
   // A list column of Prisma has no null.
   return { kind: "ok", value: field.isList ? [] : null };

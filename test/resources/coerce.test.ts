@@ -19,6 +19,8 @@ const notInterval = "The it field must be a duration of ISO 8601, such as P1DT12
 describe("coerce", () => {
   const taken: readonly [field: Given, value: unknown, coerced: unknown][] = [
     [{ type: "Int" }, 5, 5],
+    [{ type: "String", default: { kind: "literal", value: "" } }, null, ""],
+    [{ type: "String", default: { kind: "literal", value: "" }, isOptional: true }, null, null],
     [{ type: "Int" }, "+5", 5],
     [{ type: "Int" }, "-2147483648", -2_147_483_648],
     [{ type: "BigInt" }, 5, 5n],

@@ -27,6 +27,11 @@ describe("rulesOf for a create", () => {
       fieldOf({ type: "Boolean", default: { kind: "literal", value: false } }),
       { it: ["sometimes", "boolean"] },
     ],
+    [
+      "a text that is empty by default",
+      fieldOf({ type: "String", length: 9, default: { kind: "literal", value: "" } }),
+      { it: ["sometimes", "nullable", "string", { max: 9 }] },
+    ],
     ["BigInt", fieldOf({ type: "BigInt" }), { it: ["required", "integer"] }],
     ["Float", fieldOf({ type: "Float" }), { it: ["required", "numeric"] }],
     ["Decimal", fieldOf({ type: "Decimal" }), { it: ["required", "numeric"] }],
