@@ -174,9 +174,17 @@ function refusedValue({ fields }: Definition, error: unknown): AppError {
  * does not name the type.
  */
 function refusedTypeOf(message: string): (native: string) => boolean {
-  const [, type] = /^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/.exec(message) ?? [];
+  const [, type] =
+    /^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/.exec(message) ??
+    /^bit string .* type (.+)/.exec(message) ??
+    /^(ltree) syntax error/.exec(message) ??
+    [];
   const [, kind] = /^malformed ((?:multi)?range) literal/.exec(message) ?? [];
-  return (native) => native === type || (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
+  const isBound = message.startsWith("range lower bound");
+  return (native) =>
+    native === type ||
+    (isBound && native.endsWith("range")) ||
+    (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
 }
 
 /** Returns a 422 that names no field. */

@@ -114,4 +114,20 @@ describe("refuseWrite", () => {
     });
     expect(messageOf(malformed("multirange"))).to.deep.equal({});
   });
+
+  const texts: readonly [native: string, code: string, message: string][] = [
+    ["int4range", "22000", "range lower bound must be less than or equal to range upper bound"],
+    ["bit(8)", "22026", "bit string length 2 does not match type bit(8)"],
+    ["bit varying(8)", "22001", "bit string too long for type bit varying(8)"],
+    ["ltree", "42601", "ltree syntax error at character 4"],
+  ];
+  for (const [native, code, message] of texts) {
+    it(`names the field of: ${message}`, () => {
+      const place = definition({ name: "places", model: "Place", fields: [field("at", "String", { native })] });
+
+      const errors = messageOf(Object.assign(new Error(message), { code }), place);
+
+      expect(errors).to.deep.equal({ at: [`The at field must be a valid ${native}.`] });
+    });
+  }
 });
