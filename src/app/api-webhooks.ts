@@ -49,6 +49,7 @@ export function addWebhooks(
       const mayRead = (name: string): boolean => refusalOfResource(name) === undefined;
       return {
         triggersOf: (name) => eventsOf(definitions, name),
+        resourceNames: [...definitions.keys()],
         filterFaults: (filter, of) => filters.faultsOf(filter, { ...of, mayRead }),
         refusalOfUrl: (url) => policyFor(caller).refusalOfUrl(url),
         refusalOfResource,

@@ -1,3 +1,4 @@
+import { questionOf } from "../kit/did-you-mean.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import { unknownFields } from "../kit/refuse-fields.ts";
 import type { EventKind } from "../events/event.ts";
@@ -18,6 +19,8 @@ export interface SubscriptionRules {
    * registered.
    */
   readonly triggersOf: (resource: string) => readonly EventKind[] | undefined;
+  /** The registered resources, for the message about another one. */
+  readonly resourceNames: readonly string[];
   /** Returns the faults of a filter, by place: see `WebhookFilters`. */
   readonly filterFaults: (filter: unknown, of: Pick<FilterUse, "resource" | "events">) => JsonFilterFaults;
   /**
@@ -132,11 +135,14 @@ interface Stored {
 
 type Errors = Map<string, readonly string[]>;
 
+/** The message of the rule `exists`. */
+const unknownResource = "The selected resource is invalid.";
+
 /** Returns the errors in the order of the fields. */
 async function errorsIn({
   body,
   compiled,
-  rules: { triggersOf, filterFaults, refusalOfUrl, refusalOfResource },
+  rules: { triggersOf, resourceNames, filterFaults, refusalOfUrl, refusalOfResource },
   resource,
   stored = nothing,
 }: {
@@ -150,6 +156,9 @@ async function errorsIn({
   const checked = await validate(compiled, body, { lookup: { exists } });
   const found: Errors = new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
   const isFine = (name: string): boolean => !found.has(name) && hasValue(body, name);
+  const question = questionOf(trimmedText(body["resource"]), resourceNames, "");
+  if (found.get("resource")?.[0] === unknownResource && question !== "")
+    found.set("resource", [unknownResource.replace(".", question)]);
 
   if (isFine("url")) {
     const refusal = urlFault(trimmedText(body["url"])) ?? refusalOfUrl(trimmedText(body["url"]));

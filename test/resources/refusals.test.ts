@@ -123,7 +123,11 @@ describe("refuseWrite", () => {
   ];
   for (const [native, code, message] of texts) {
     it(`names the field of: ${message}`, () => {
-      const place = definition({ name: "places", model: "Place", fields: [field("at", "String", { native })] });
+      const place = definition({
+        name: "places",
+        model: "Place",
+        fields: [field("at", "String", { native })],
+      });
 
       const errors = messageOf(Object.assign(new Error(message), { code }), place);
 

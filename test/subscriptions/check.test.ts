@@ -12,6 +12,7 @@ const rules: SubscriptionRules = {
       ["orders", ["on_create", "on_update"]],
       ["notes", ["on_delete"]],
     ]).get(resource),
+  resourceNames: ["orders", "notes"],
   filterFaults: (filter) => new Map(filter === "wrong" ? [["amount.gte", "It is wrong."]] : []),
   refusalOfResource: () => undefined,
   refusalOfUrl: (url) =>
@@ -216,7 +217,8 @@ describe("checkNewSubscription", () => {
     ["", "The resource field is required."],
     [5, "The resource field must be a string."],
     ["nothing", "The selected resource is invalid."],
-    ["orders\u0000", "The selected resource is invalid."],
+    ["order", "The selected resource is invalid; did you mean orders?"],
+    ["orders\u0000", "The selected resource is invalid; did you mean orders?"],
     ["__proto__", "The selected resource is invalid."],
   ] as const) {
     it(`refuses ${JSON.stringify(value)} as resource, without messages on the events`, async () => {

@@ -12,6 +12,7 @@ describe("POST /webhooks that is repeated", () => {
     const options: Partial<SubscriptionRoutesOptions> = {
       rulesFor: () => ({
         triggersOf: () => undefined,
+        resourceNames: [],
         refusalOfUrl: () => "The url is not allowed any more.",
         refusalOfResource: () => undefined,
         filterFaults: () => new Map(),

@@ -47,6 +47,7 @@ describe("webhook subscription routes", () => {
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
       preview: async () => "{}",
       rulesFor: ({ id }) => ({
+        resourceNames: [],
         filterFaults: () => new Map(),
         triggersOf: (resource) =>
           resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined,

@@ -70,6 +70,7 @@ export async function startListApi({
     cursors,
     preview: async () => "{}",
     rulesFor: () => ({
+      resourceNames: [],
       filterFaults: () => new Map(),
       triggersOf: () => ["on_create"],
       refusalOfUrl: () => undefined,
