@@ -1,5 +1,6 @@
 import { Decimal } from "../kit/prisma-values.ts";
-import type { FieldType } from "../mapping/definition.ts";
+import type { Field, FieldType } from "../mapping/definition.ts";
+import { codePoints } from "../validation/values.ts";
 
 /** A value in a form that can be compared with others of its type. */
 export type Comparable = string | number | bigint | boolean | Decimal;
@@ -41,7 +42,7 @@ function dayOf(text: string): number {
 }
 
 /** The comparison of each type. */
-export const comparisons: Readonly<Record<FieldType, Comparison>> = {
+const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Int: byNumber,
   BigInt: by((value) => BigInt(String(value)), 30, 4),
   Float: byNumber,
@@ -59,6 +60,21 @@ export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Uuid: byText,
   Enum: byText,
 };
+
+/** Returns the comparison of a field's values. */
+export function comparisonOf({ type, length }: Pick<Field, "type" | "length">): Comparison {
+  return type === "String" && length !== undefined
+    ? by((value) => withoutPadding(String(value), length))
+    : comparisons[type];
+}
+
+/**
+ * Removes the blanks that `char(n)` adds to a text, which PostgreSQL ignores in comparisons. Only
+ * such a column fills texts up to its length.
+ */
+function withoutPadding(text: string, length: number): string {
+  return text.endsWith(" ") && codePoints(text) === length ? text.trimEnd() : text;
+}
 
 /**
  * Returns a negative number, 0 or a positive number. A value that is not a number is greater than

@@ -1,5 +1,5 @@
 import { findPlace, type Shown } from "../mapping/shown.ts";
-import { byText, compare, comparisons, identity, type Comparable } from "./compared-values.ts";
+import { byText, compare, comparisonOf, identity, type Comparable } from "./compared-values.ts";
 import type { JsonFilter, FilterTest } from "./webhook-filter.ts";
 import { jsonbText } from "./jsonb-text.ts";
 import {
@@ -164,7 +164,7 @@ function compileOperator(
   operator: Exclude<Operator, "null">,
   valuesIn: Values,
 ): Meeting {
-  const comparison = jsonPath === undefined ? comparisons[field.type] : byText;
+  const comparison = jsonPath === undefined ? comparisonOf(field) : byText;
   const values = given.map((value) => comparison.read(value));
   const [first = "", second = ""] = values;
   const read = (value: unknown, steps: Steps): Comparable => {

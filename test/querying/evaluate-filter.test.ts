@@ -9,8 +9,10 @@ import { filterCondition } from "../../src/querying/filter-condition.ts";
 import { createJudgedRecord } from "../../src/querying/judged-record.ts";
 import { readJsonFilter, type JsonFilter } from "../../src/querying/webhook-filter.ts";
 import { operatorsOf } from "../../src/querying/operators.ts";
+import { listShapeOf } from "../../src/querying/shown-paths.ts";
 import { createTransform } from "../../src/querying/transform.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { listShop } from "../support/list-shop.ts";
 import { createRandom, pick } from "../support/random.ts";
 import { shopTables } from "../support/shop-tables.ts";
@@ -240,6 +242,31 @@ describe("readJsonFilter", () => {
       const answer = readJsonFilter(filter, shape.filterable);
 
       expect("faults" in answer && (answer.faults.get(place) ?? [...answer.faults])).to.contain(message);
+    });
+  }
+});
+
+describe("compileFilter on a text with a length", () => {
+  const codes = definition({ name: "codes", fields: [field("code", "String", { length: 5 })] });
+  const { filterable, places: placesOfCodes = new Map() } = listShapeOf(codes, definitionsOf(codes));
+
+  for (const [filter, value, isPassed] of [
+    [{ code: "ab" }, "ab   ", true],
+    [{ code: ["x", "ab"] }, "ab   ", true],
+    [{ code: "ab   " }, "ab   ", true],
+    [{ code: { ne: "ab" } }, "ab   ", false],
+    [{ code: "a" }, "ab   ", false],
+    [{ code: "ab" }, "ab ", false],
+    [{ code: { contains: "b " } }, "ab   ", true],
+  ] as const) {
+    it(`ignores only the blanks of a char(5): ${JSON.stringify(filter)} of "${value}"`, () => {
+      const answer = readJsonFilter(filter, filterable);
+      if ("faults" in answer) throw new Error(JSON.stringify([...answer.faults]));
+      const passes = compileFilter(answer.filter, placesOfCodes);
+
+      const record = createJudgedRecord({ code: value });
+
+      expect(passes({ record, steps: { left: 1000 } })).to.equal(isPassed);
     });
   }
 });
