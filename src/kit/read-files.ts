@@ -20,5 +20,7 @@ export async function readText(path: string): Promise<string> {
 }
 
 function refuse(path: string, error: unknown): never {
-  throw new OperatorError(`${path} cannot be read (${codeOf(error) ?? "unknown error"})`, { cause: error });
+  const fault =
+    codeOf(error) === "ENOTDIR" ? "is not a folder" : `cannot be read (${codeOf(error) ?? "unknown error"})`;
+  throw new OperatorError(`${path} ${fault}`, { cause: error });
 }

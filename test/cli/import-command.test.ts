@@ -55,6 +55,15 @@ describe("svc-admin import", function () {
     expect(stderr).to.contain(`${pathOf("orders.yaml")} cannot be read (EISDIR)`);
   });
 
+  it("names a file in the place of the folder", async () => {
+    await writeFile(join(folder.configDir, "file"), "");
+
+    const { status, stderr } = await run("--out", join(folder.configDir, "file"));
+
+    expect(status).to.equal(1);
+    expect(stderr).to.contain(`${join(folder.configDir, "file")} is not a folder`);
+  });
+
   it("writes fields, references in both directions, values, defaults, comments and the owner", async () => {
     const { status, stdout, stderr } = await run("--owner-column", "user_id");
 
