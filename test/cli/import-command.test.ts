@@ -57,7 +57,6 @@ describe("svc-admin import", function () {
 
   it("names a file in the place of the folder", async () => {
     await writeFile(join(folder.configDir, "file"), "");
-
     const { status, stderr } = await run("--out", join(folder.configDir, "file"));
 
     expect(status).to.equal(1);

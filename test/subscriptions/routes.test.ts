@@ -49,8 +49,7 @@ describe("webhook subscription routes", () => {
       rulesFor: ({ id }) => ({
         resourceNames: [],
         filterFaults: () => new Map(),
-        triggersOf: (resource) =>
-          resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined,
+        triggersOf: (name) => (name === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
         refusalOfResource: (resource) =>
           resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
         refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
