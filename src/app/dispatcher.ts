@@ -24,7 +24,7 @@ import { createEligibility, type Eligibility } from "../subscriptions/eligibilit
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { isService } from "../subscriptions/service-events.ts";
-import { openSigning } from "../subscriptions/signing.ts";
+import { createOpenSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { createTokensPruner } from "../users/prune-tokens.ts";
 import { createChangesPruner } from "../subscriptions/prune-changes.ts";
@@ -70,7 +70,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     health,
     figures,
     send: (post, user) => sender.send(post, user),
-    openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+    openSigning: createOpenSigning(secretBox),
     jitter: webhooks.jitter,
     metrics: metrics.deliveries,
     tracing,

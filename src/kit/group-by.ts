@@ -6,7 +6,11 @@ export function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Reado
 }
 
 /** Returns the value of the key. Computes and stores a missing value. */
-export function getOrSet<K, V>(values: Map<K, V>, key: K, compute: () => V): V {
+export function getOrSet<K, V>(
+  values: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  compute: () => V,
+): V {
   const value = values.get(key) ?? compute();
   values.set(key, value);
   return value;

@@ -1,3 +1,4 @@
+import { getOrSet } from "../kit/group-by.ts";
 import type { SecretBox } from "./secret.ts";
 
 /** Encrypted secrets and headers of a subscription's requests, as stored (`SecretBox`). */
@@ -47,6 +48,15 @@ export function openSigning(
     secrets: [box.decrypt(encryptedSecret), ...valid],
     headers: encryptedHeaders === null ? {} : openHeaders(box, encryptedHeaders),
   };
+}
+
+/**
+ * Creates the `openSigning` of the dispatcher, which decrypts once what one read of a subscription
+ * returned. Its attempts of the next second share the result.
+ */
+export function createOpenSigning(box: Pick<SecretBox, "decrypt">): (sealed: SealedSigning) => Signing {
+  const opened = new WeakMap<SealedSigning, Signing>();
+  return (sealed) => getOrSet(opened, sealed, () => openSigning(box, sealed, Date.now()));
 }
 
 /** Decrypts headers. Throws when they were encrypted with another key. */

@@ -1,5 +1,10 @@
 import { expect } from "chai";
-import { openPrevious, openSigning, sealPrevious } from "../../src/subscriptions/signing.ts";
+import {
+  createOpenSigning,
+  openPrevious,
+  openSigning,
+  sealPrevious,
+} from "../../src/subscriptions/signing.ts";
 import { secretBox } from "../support/work.ts";
 
 const nowMs = 1_000;
@@ -17,6 +22,25 @@ describe("openSigning", () => {
     const { secrets } = openSigning(secretBox, sealed, nowMs);
 
     expect(secrets).to.deep.equal(["sec_new", "sec_3", "sec_2"]);
+  });
+});
+
+describe("createOpenSigning", () => {
+  it("decrypts once what a read of a subscription returned", () => {
+    const secret = secretBox.encrypt("sec_new");
+    const sealed = { encryptedSecret: secret, encryptedPrevious: null, encryptedHeaders: null };
+    let decrypted = 0;
+    const open = createOpenSigning({
+      decrypt(bytes) {
+        decrypted += 1;
+        return secretBox.decrypt(bytes);
+      },
+    });
+
+    const signings = [open(sealed), open(sealed), open({ ...sealed })];
+
+    expect(signings.map(({ secrets }) => secrets)).to.deep.equal([["sec_new"], ["sec_new"], ["sec_new"]]);
+    expect(decrypted).to.equal(2);
   });
 });
 
