@@ -22,7 +22,6 @@ export interface IncomingMessage {
   readonly routingKey: string;
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, unknown>>;
-  readonly isRedelivered: boolean;
   /**
    * Settles the message. Has no effect after its connection is lost: the broker hands the message
    * out again.

@@ -153,7 +153,6 @@ function toIncoming(
     routingKey: delivery.fields.routingKey,
     body: delivery.content,
     headers: delivery.properties.headers ?? {},
-    isRedelivered: delivery.fields.redelivered,
     ack: () => once(() => acknowledgements.ack(delivery)),
     requeue: () => once(() => acknowledgements.requeue(delivery)),
   };

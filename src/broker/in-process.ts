@@ -18,14 +18,9 @@ const defaultMaxReady = 10_000;
 interface Queue {
   readonly name: string;
   /** Oldest first. A set removes its head without moving the rest. */
-  readonly ready: Set<Stored>;
+  readonly ready: Set<OutgoingMessage>;
   readonly consumers: Consumer[];
   isHandingOut: boolean;
-}
-
-interface Stored {
-  readonly message: OutgoingMessage;
-  readonly isRedelivered: boolean;
 }
 
 interface Consumer {
@@ -99,7 +94,8 @@ function publish(state: State, message: OutgoingMessage): PublishOutcome {
   }
   for (const queue of targets) {
     if (queue.ready.size >= maxReady) dropOldest(queue, log);
-    queue.ready.add({ message, isRedelivered: false });
+    // A copy: a message may be published again while it waits.
+    queue.ready.add({ ...message });
     handOutSoon(state, queue);
   }
   return { kind: "confirmed" };
@@ -109,10 +105,7 @@ function dropOldest({ name, ready }: Queue, log: Log): void {
   const [oldest] = ready;
   if (oldest === undefined) return;
   ready.delete(oldest);
-  log.warn(
-    { queue: name, message_id: oldest.message.messageId },
-    "dropped the oldest message of a full queue",
-  );
+  log.warn({ queue: name, message_id: oldest.messageId }, "dropped the oldest message of a full queue");
 }
 
 function consume(state: State, options: ConsumeOptions): Consumption {
@@ -142,22 +135,22 @@ function handOutReady(state: State, queue: Queue): void {
   // Hands out only the messages that wait now: a handler that requeues every message must not block
   // the process forever.
   let left = queue.ready.size;
-  for (const stored of queue.ready) {
+  for (const message of queue.ready) {
     if (left === 0) return;
     left -= 1;
     const consumer = queue.consumers.find(({ inFlight, options }) => inFlight < options.prefetch);
     if (consumer === undefined || !state.isOpen) return;
     // Round robin: the next message goes to the next consumer.
     queue.consumers.push(...queue.consumers.splice(queue.consumers.indexOf(consumer), 1));
-    queue.ready.delete(stored);
+    queue.ready.delete(message);
     consumer.inFlight += 1;
-    handOut(toIncoming(state, stored, { queue, consumer }), consumer.options, state.log);
+    handOut(toIncoming(state, message, { queue, consumer }), consumer.options, state.log);
   }
 }
 
 function toIncoming(
   state: State,
-  { message, isRedelivered }: Stored,
+  message: OutgoingMessage,
   { queue, consumer }: { readonly queue: Queue; readonly consumer: Consumer },
 ): IncomingMessage {
   let isSettled = false;
@@ -173,11 +166,10 @@ function toIncoming(
     routingKey: message.routingKey,
     body: message.body,
     headers: message.headers ?? {},
-    isRedelivered,
     ack: () => void settle(),
     requeue() {
       // Adds the message to the back, like RabbitMQ with a quorum queue.
-      if (settle()) queue.ready.add({ message, isRedelivered: true });
+      if (settle()) queue.ready.add(message);
     },
   };
 }

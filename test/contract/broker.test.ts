@@ -179,7 +179,7 @@ for (const { name, open } of implementations) {
         await until(() => received.length === 1, { what: "the message" });
         const [message] = received;
         expect(message?.body.equals(body)).to.equal(true);
-        expect(message).to.include({ messageId: "Grüße", routingKey: "a.key", isRedelivered: false });
+        expect(message).to.include({ messageId: "Grüße", routingKey: "a.key" });
         expect(message?.headers).to.deep.equal({ "x-svc-reason": "später" });
       });
 
@@ -250,20 +250,19 @@ for (const { name, open } of implementations) {
         ]);
       });
 
-      it("hands a requeued message out again, marked", async () => {
+      it("hands a requeued message out again", async () => {
         await broker.publish(numbered(3));
+        let requeues = 0;
         const { received } = await collect(
           (message) =>
-            message.messageId === "m0" && !message.isRedelivered ? message.requeue() : message.ack(),
+            message.messageId === "m0" && (requeues += 1) === 1 ? message.requeue() : message.ack(),
           { prefetch: 1 },
         );
 
         await until(() => received.length === 4, { what: "four messages" });
 
         // RabbitMQ 3 delivers it again behind waiting messages, RabbitMQ 4 before them.
-        const again = received.filter(({ isRedelivered }) => isRedelivered);
         expect(ids(received).toSorted()).to.deep.equal(["m0", "m0", "m1", "m2"]);
-        expect(ids(again)).to.deep.equal(["m0"]);
         await depthIs(0);
       });
 
@@ -287,8 +286,9 @@ for (const { name, open } of implementations) {
 
       it("hands a message out again after its handler threw", async () => {
         await broker.publish([work("a")]);
+        let calls = 0;
         const { received } = await collect((message) => {
-          if (!message.isRedelivered) throw new Error("a fault of the handler");
+          if ((calls += 1) === 1) throw new Error("a fault of the handler");
           message.ack();
         });
 

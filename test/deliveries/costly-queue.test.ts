@@ -42,7 +42,6 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
         routingKey: `${resource}.on_create`,
         body: Buffer.from("1"),
         headers: {},
-        isRedelivered: false,
         ack: () => void scene.acked.push(messageId),
         requeue: () => void scene.requeued.push(messageId),
       } satisfies IncomingMessage),

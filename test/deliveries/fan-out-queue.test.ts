@@ -54,7 +54,6 @@ function makeScene(): Scene {
         routingKey: `${resource}.on_create`,
         body: Buffer.alloc(bytes),
         headers: owner === null ? {} : { "x-svc-owner": owner },
-        isRedelivered: false,
         ack: () => void scene.acked.push(messageId),
         requeue: () => void scene.requeued.push(messageId),
       } satisfies IncomingMessage),
@@ -81,7 +80,6 @@ function message(messageId: string): IncomingMessage {
     routingKey: "notes.on_create",
     body: Buffer.alloc(0),
     headers: {},
-    isRedelivered: false,
     ack: () => undefined,
     requeue: () => undefined,
   };

@@ -17,7 +17,7 @@ function incoming({
   routingKey,
   body,
 }: Pick<OutgoingMessage, "messageId" | "routingKey" | "body">): IncomingMessage {
-  return { messageId, routingKey, body, headers: {}, isRedelivered: false, ack: nothing, requeue: nothing };
+  return { messageId, routingKey, body, headers: {}, ack: nothing, requeue: nothing };
 }
 
 const of = (body: string | Buffer): IncomingMessage =>

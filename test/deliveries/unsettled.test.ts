@@ -14,7 +14,6 @@ describe("createUnsettled", () => {
     routingKey: "notes.on_create",
     body: Buffer.from("1"),
     headers: seal === undefined ? {} : { "x-svc-seal": seal },
-    isRedelivered: false,
     ack: () => void settled.push(`ack ${messageId}`),
     requeue: () => void settled.push(`requeue ${messageId}`),
   });

@@ -24,7 +24,6 @@ function incoming(changes: Partial<Pick<OutgoingMessage, "body" | "headers">> = 
     routingKey,
     body,
     headers: headers ?? {},
-    isRedelivered: false,
     ack: () => undefined,
     requeue: () => undefined,
   };
