@@ -158,8 +158,8 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
     },
     giveBack: (resource, range) => leaveOver(state, resource, range),
     hasLeftOver: (resources, nowMs = Infinity) =>
-      resources.some(
-        (resource) => leftOver(state, resource).length > 0 || alone(state, resource, nowMs).length > 0,
+      resources.some((resource) =>
+        state.left.get(resource)?.some(({ aloneFromMs = 0 }) => aloneFromMs <= nowMs),
       ),
   };
 }
