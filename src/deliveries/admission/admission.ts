@@ -86,7 +86,7 @@ export interface AdmissionOptions extends LaneSlotsOptions {
   readonly random: () => number;
 }
 
-interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "log"> {
+interface State extends AdmissionOptions {
   readonly slots: LaneSlots;
   readonly breakers: SharedBreakers;
   /** Bytes of the bodies of reservations and of attempts in flight. */
@@ -115,9 +115,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const own = createBreakers({ firstPauseMs: timeoutMs, now, random });
   const breakers = createSharedBreakers({ own, sql, log, drained, now, random });
   const state: State = {
-    hasBreakers,
-    timeoutMs,
-    log,
+    ...options,
     slots: createLaneSlots(options),
     breakers,
     bytesHeld: 0,

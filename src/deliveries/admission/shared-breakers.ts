@@ -11,9 +11,24 @@ import type { Breakers, OpenBreaker } from "./breakers.ts";
 export interface SharedBreakers
   extends Pick<Breakers, "mayAcquire" | "tryAcquire" | "report" | "counts">, Worker {}
 
-interface State {
+interface Options {
   readonly own: Breakers;
   readonly sql: Sql;
+  readonly log: Log;
+  /**
+   * Resolves when no attempt is in flight: an orderly stop also writes the results of the last
+   * attempts.
+   */
+  readonly drained: () => Promise<void>;
+  /** Monotonic clock, in ms. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly intervalMs?: number;
+  /** Most rows to read. Default: as many as this process's own breakers. */
+  readonly limit?: number;
+}
+
+interface State extends Pick<Options, "own" | "sql" | "now"> {
   /** Breakers that other processes have opened or probe, by hexadecimal key. */
   others: ReadonlyMap<string, OpenBreaker>;
   /** Receivers whose breaker this process has opened, by key. */
@@ -24,7 +39,6 @@ interface State {
   /** Delay of this process's probe after that of the breaker's holder. */
   readonly laterMs: number;
   readonly limit: number;
-  readonly now: () => number;
 }
 
 const pollMs = 1_000;
@@ -39,7 +53,6 @@ const holderFirstMs = 2_000;
  * removes the row of the old URL.
  */
 const keptFor = "interval '1 hour'";
-/** Most rows to read: as many as this process's own breakers. */
 const mostRead = 10_000;
 
 const writeText = `
@@ -60,9 +73,6 @@ const readText = `
 /**
  * Shares the breakers of this process by the rows of `svc.breakers`. Attempts never wait for the
  * database. While it is unavailable, a dispatcher uses only its own breakers.
- *
- * @param drained Resolves when no attempt is in flight: an orderly stop also writes the results of
- *   the last attempts.
  */
 export function createSharedBreakers({
   own,
@@ -73,18 +83,7 @@ export function createSharedBreakers({
   random,
   intervalMs = pollMs,
   limit = mostRead,
-}: {
-  readonly own: Breakers;
-  readonly sql: Sql;
-  readonly log: Log;
-  readonly drained: () => Promise<void>;
-  /** Monotonic clock, in ms. */
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly intervalMs?: number;
-  /** Most rows to read. */
-  readonly limit?: number;
-}): SharedBreakers {
+}: Options): SharedBreakers {
   const alarm = createAlarm();
   const state: State = {
     own,

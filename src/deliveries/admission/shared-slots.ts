@@ -24,10 +24,15 @@ export interface SharedSlots {
   watch(listener: () => void): void;
 }
 
-interface State {
+interface Options {
   readonly id: string;
+  /** Time within which every other dispatcher reads the list. */
   readonly joinAfterMs: number;
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
+}
+
+interface State extends Options {
   ids: readonly string[];
   /** Since when the others can see this dispatcher; undefined while they cannot. */
   seenSinceMs: number | undefined;
@@ -48,23 +53,10 @@ const mostKept = 1_000;
  * order, one each, until there are none. A longer list of dispatchers therefore never gives a
  * dispatcher more slots. The limit holds while each dispatcher knows all dispatchers that send. A
  * new dispatcher waits until the others have read its row.
- *
- * @param joinAfterMs Time within which every other dispatcher reads the list.
- * @param now Monotonic clock, in ms.
  */
-export function createSharedSlots({
-  id,
-  joinAfterMs,
-  now,
-}: {
-  readonly id: string;
-  readonly joinAfterMs: number;
-  readonly now: () => number;
-}): SharedSlots {
+export function createSharedSlots(options: Options): SharedSlots {
   const state: State = {
-    id,
-    joinAfterMs,
-    now,
+    ...options,
     ids: [],
     seenSinceMs: undefined,
     isJoined: false,
