@@ -14,7 +14,6 @@ import { findSubscription } from "../subscriptions/own-subscriptions.ts";
 import { previewEvents } from "../subscriptions/preview.ts";
 import { addSubscriptionRoutes } from "../subscriptions/routes.ts";
 import { eventsOf, isService, refusalOfService } from "../subscriptions/service-events.ts";
-import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriptionStore } from "../subscriptions/store.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -63,7 +62,7 @@ export function addWebhooks(
       sql,
       transact,
       send: (post, user) => sender.send(post, user),
-      openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+      secretBox,
       timeoutMs: config.webhooks.timeoutMs,
     }),
     timeoutMs: config.webhooks.timeoutMs,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Sql, Transact } from "../db/sql.ts";
-import type { SealedSigning, Signing } from "../subscriptions/signing.ts";
+import type { SecretBox } from "../subscriptions/secret.ts";
+import { openSigning, type SealedSigning } from "../subscriptions/signing.ts";
 import { flightMsOf } from "./attempt/attempts.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import type { Sender } from "./attempt/send.ts";
@@ -73,13 +74,13 @@ export function createTestWebhook({
   sql,
   transact,
   send,
-  openSigning,
+  secretBox,
   timeoutMs,
 }: {
   readonly sql: Sql;
   readonly transact: Transact;
   readonly send: Sender["send"];
-  readonly openSigning: (sealed: SealedSigning) => Signing;
+  readonly secretBox: Pick<SecretBox, "decrypt">;
   /** Limit of an attempt. */
   readonly timeoutMs: number;
 }): TestWebhook {
@@ -98,7 +99,7 @@ export function createTestWebhook({
       });
       if (begun !== true) return begun;
       try {
-        return await ping(target, send, openSigning);
+        return await ping(target, send, secretBox);
       } finally {
         // If this fails, the row ends at its `ends_at`.
         await sql(endText, [id]).catch(() => undefined);
@@ -128,7 +129,7 @@ function tooMany(why: string, retryAfterSeconds: number): TestAnswer {
 async function ping(
   target: Target,
   send: Sender["send"],
-  openSigning: (sealed: SealedSigning) => Signing,
+  secretBox: Pick<SecretBox, "decrypt">,
 ): Promise<TestAnswer> {
   const { url, resource, userId, isAdmin } = target;
   const [uuid, eventUuid] = [randomUUID(), randomUUID()];
@@ -136,7 +137,7 @@ async function ping(
   const timestamp = sentAt.toISOString().replace("Z", "000Z");
   const data = Buffer.from("{}");
   const body = deliveryBody({ event: "ping", resource, eventUuid, uuid, data, timestamp });
-  const signing = openSigning(target);
+  const signing = openSigning(secretBox, target, sentAt.getTime());
   const headers = signedHeaders({ signing, body, eventUuid, uuid, sentAt });
   const sent = await send({ url, headers, body }, { id: userId, isAdmin });
   return sent.kind === "made" ? { kind: "made", uuid, result: sent.result } : sent;

@@ -19,7 +19,6 @@ import { openSecretBox, type KeyConfig } from "../subscriptions/commands.ts";
 import { findSubscription, findSubscriptions } from "../subscriptions/own-subscriptions.ts";
 import { longestGrace, rotateSecret, usualGrace } from "../subscriptions/rotate-secret.ts";
 import { standardSecret } from "../subscriptions/secret.ts";
-import { openSigning } from "../subscriptions/signing.ts";
 import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { presentSubscription, type OwnSubscription } from "../subscriptions/subscription.ts";
 import { hostOf } from "./admission/admission.ts";
@@ -126,7 +125,7 @@ function addTest(group: Command, { open, terminal }: WebhookCommandsOptions): vo
             sql,
             transact,
             send: (post, user) => sender.send(post, user),
-            openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+            secretBox,
             timeoutMs: config.webhooks.timeoutMs,
           });
           const answer = await testWebhook(id);

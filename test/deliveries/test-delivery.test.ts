@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import type { Sender } from "../../src/deliveries/attempt/send.ts";
 import { createTestWebhook, type TestAnswer, type TestWebhook } from "../../src/deliveries/test-delivery.ts";
-import { openSigning } from "../../src/subscriptions/signing.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 import { until } from "../support/wait.ts";
 import { secretBox } from "../support/work.ts";
@@ -28,7 +27,7 @@ describe("createTestWebhook", () => {
         sql,
         transact,
         send,
-        openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
+        secretBox,
         timeoutMs: 30_000,
       });
     processes = [create(), create()];
