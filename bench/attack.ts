@@ -13,31 +13,22 @@ import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
 import { attacks } from "./attacks/attacks.ts";
 import { measure, type Outcome } from "./attacks/measure.ts";
 import { createScene } from "./attacks/scene.ts";
+import { countsText, markdownRow, megabytes } from "./markdown.ts";
 import { containerBytes } from "./memory-limit.ts";
-import type { VictimReport } from "./attacks/victim.ts";
 import { createYardstick } from "./attacks/yardstick.ts";
 import { type AtEnd, progress, runToEnd } from "./run-to-end.ts";
 
-const megabytes = (bytes: number | undefined): string =>
-  bytes === undefined ? "?" : String(Math.round(bytes / 1024 ** 2));
-
-function failuresOf({ failures }: VictimReport): string {
-  const parts = Object.entries(failures).map(([what, times]) => `${what}: ${times}`);
-  return parts.length === 0 ? "0" : parts.join(", ");
-}
-
 function rowOf({ name, cost, before, during, after, peakBytes, death, lost, recoveryMs }: Outcome): string {
   const p99 = [before, during, after].map(({ latencyMs }) => latencyMs.p99.toFixed(0)).join(" / ");
-  const cells = [
+  return markdownRow([
     name,
     cost,
     p99,
-    failuresOf(during),
+    countsText(during.failures) || "0",
     lost,
-    megabytes(peakBytes),
+    megabytes(peakBytes ?? Number.NaN),
     death === undefined ? `${(recoveryMs / 1000).toFixed(1)} s` : "DIED",
-  ];
-  return `| ${cells.join(" | ")} |`;
+  ]);
 }
 
 /**

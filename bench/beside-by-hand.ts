@@ -1,11 +1,10 @@
 import type { ByHandQuestion } from "./baseline/sender-queue.ts";
 import { tables } from "./baseline/sender-queue.ts";
+import { callerOf, subscribe } from "./call-api.ts";
 import { familyCpuMicros, processCpuMicros } from "./cpu.ts";
-import { measureSteadyApi, type Meters, type Receiver, type Steady } from "./deliveries.ts";
-import { subscribe } from "./delivery-runs.ts";
+import { measureSteadyApi, openReceivers, type Meters, type Receiver, type Steady } from "./deliveries.ts";
 import { startPeer } from "./peer.ts";
 import { startProgram } from "./program.ts";
-import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
 import { createRequest } from "./request-specs.ts";
 import type { BenchContext } from "./requests.ts";
 import { poolSize } from "./surroundings.ts";
@@ -35,9 +34,8 @@ export async function measureBesideByHand(context: BenchContext): Promise<Beside
   const databaseUrl = await surroundings.copyDatabase("svc_by_hand");
   const pool = surroundings.connect(databaseUrl);
   await pool.query(tables);
-  const receiver: Receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
-  atEnd(() => receiver.end());
-  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
+  const receiver = await openReceivers(atEnd);
+  const [receiverPort = 0] = receiver.ports;
   const question = { databaseUrl, amqpUrl: surroundings.amqpUrl, poolSize, receiverPort };
 
   const service: Steady[] = [];
@@ -45,7 +43,9 @@ export async function measureBesideByHand(context: BenchContext): Promise<Beside
   for (let turn = 0; turn < turns; turn += 1) {
     progress("100 creates/s by the service");
     const own = await startService(context, databaseUrl);
-    if (turn === 0) await subscribe({ port: own.port, token: surroundings.token, receiverPort });
+    if (turn === 0) {
+      await subscribe(callerOf({ port: own.port, token: surroundings.token }), receiverPort);
+    }
     service.push(await measure(context, { sender: own, receiver, pool }));
     progress("100 creates/s by a sender written by hand");
     byHand.push(await measure(context, { sender: await startByHand(context, question), receiver, pool }));
@@ -53,11 +53,9 @@ export async function measureBesideByHand(context: BenchContext): Promise<Beside
   return { service, byHand };
 }
 
-async function startService({ surroundings, atEnd }: BenchContext, databaseUrl: string): Promise<Sender> {
-  const api = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => api.stop());
-  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
-  atEnd(() => dispatcher.stop());
+async function startService(context: BenchContext, databaseUrl: string): Promise<Sender> {
+  const api = await startProgram(context, "api", { databaseUrl });
+  const dispatcher = await startProgram(context, "dispatcher", { databaseUrl });
   return {
     port: api.port,
     apiPid: api.pid,

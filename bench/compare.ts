@@ -1,6 +1,6 @@
 import { familyCpuMicros, processCpuMicros } from "./cpu.ts";
 import type { LoadJob, LoadResult, RequestSpec } from "./load.ts";
-import { medianOf } from "./numbers.ts";
+import { ratioOf, type Ratio } from "./numbers.ts";
 import type { Peer } from "./peer.ts";
 
 export type Generator = Peer<LoadJob, LoadResult>;
@@ -16,7 +16,7 @@ export interface Side {
    */
   readonly settle?: () => Promise<void>;
   /** CPU time in µs so far of other processes that work for the requests. */
-  readonly others?: Readonly<Record<string, () => number | undefined>>;
+  readonly others?: Readonly<Record<string, () => number>>;
 }
 
 /** A request for both sides, or one for each. */
@@ -25,20 +25,14 @@ export type Requests = RequestSpec | readonly [RequestSpec, RequestSpec];
 export interface Block {
   readonly requestsPerSecond: number;
   readonly p99Ms: number;
-  /** CPU of the server's process, per request; undefined when it cannot be measured. */
-  readonly cpuMicros: number | undefined;
+  /** CPU of the server's process, per request. */
+  readonly cpuMicros: number;
   /** CPU of PostgreSQL. */
-  readonly postgresMicros: number | undefined;
+  readonly postgresMicros: number;
   /** CPU of the side's other processes. */
-  readonly otherMicros: Readonly<Record<string, number | undefined>>;
+  readonly otherMicros: Readonly<Record<string, number>>;
   /** Duration of the remaining work after the last answer. */
   readonly settleMs: number;
-}
-
-export interface Ratio {
-  readonly median: number;
-  readonly min: number;
-  readonly max: number;
 }
 
 export interface Comparison {
@@ -47,7 +41,7 @@ export interface Comparison {
   readonly blocks: readonly (readonly [Block, Block])[];
   /** First side divided by the second, pair by pair. */
   readonly throughput: Ratio;
-  readonly cpu: Ratio | undefined;
+  readonly cpu: Ratio;
 }
 
 /**
@@ -95,8 +89,7 @@ export async function compare({
     const answeredAt = performance.now();
     await side.settle?.();
     const settleMs = performance.now() - answeredAt;
-    const per = (before: number | undefined, after: number | undefined): number | undefined =>
-      before === undefined || after === undefined ? undefined : (after - before) / result.count;
+    const per = (before: number, after: number): number => (after - before) / result.count;
     return {
       requestsPerSecond: result.count / (result.elapsedMs / 1_000),
       p99Ms: result.latencyMs.p99,
@@ -121,18 +114,11 @@ export async function compare({
       blocks.push([await runBlock(one), second]);
     }
   }
-  const cpuRatios = blocks.flatMap(([a, b]) =>
-    a.cpuMicros === undefined || b.cpuMicros === undefined ? [] : [a.cpuMicros / b.cpuMicros],
-  );
   return {
     name,
     sides: [one.name, other.name],
     blocks,
     throughput: ratioOf(blocks.map(([a, b]) => a.requestsPerSecond / b.requestsPerSecond)),
-    cpu: cpuRatios.length === 0 ? undefined : ratioOf(cpuRatios),
+    cpu: ratioOf(blocks.map(([a, b]) => a.cpuMicros / b.cpuMicros)),
   };
-}
-
-function ratioOf(ratios: readonly number[]): Ratio {
-  return { median: medianOf(ratios), min: Math.min(...ratios), max: Math.max(...ratios) };
 }

@@ -1,18 +1,39 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { until } from "../test/support/wait.ts";
+import { callerOf, subscribe } from "./call-api.ts";
 import type { Generator } from "./compare.ts";
 import type { RequestSpec, LoadResult } from "./load.ts";
 import type { Spread } from "./numbers.ts";
-import type { Peer } from "./peer.ts";
+import { startPeer, type Peer } from "./peer.ts";
+import type { Surrounded } from "./program.ts";
 import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
-import { countStatements, type StatementCount } from "./statements.ts";
-import { walBytes } from "./operations.ts";
+import type { AtEnd } from "./run-to-end.ts";
+import { countStatements, walBytes, type StatementCount } from "./statements.ts";
 import { insertNotes } from "./surroundings.ts";
 
-export type Receiver = Peer<ReceiverQuestion, ReceiverReport>;
+/** One or several receivers of a separate process. */
+export interface Receiver extends Peer<ReceiverQuestion, ReceiverReport> {
+  readonly ports: readonly number[];
+}
 
-/** CPU time so far in µs, by process; undefined when it cannot be measured. */
-export type Meters = Readonly<Record<string, () => number | undefined>>;
+/** Opens receivers, which end with the run at the latest. */
+export async function openReceivers(atEnd: AtEnd, receivers = 1): Promise<Receiver> {
+  const peer = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
+  atEnd(() => peer.end());
+  return { ...peer, ports: (await peer.ask({ kind: "open", receivers })).ports };
+}
+
+/** Opens a receiver, and subscribes it to the creates of the user. */
+export async function openSubscribed({ surroundings, atEnd }: Surrounded, port: number): Promise<Receiver> {
+  const receiver = await openReceivers(atEnd);
+  await subscribe(callerOf({ port, token: surroundings.token }), receiver.ports[0] ?? 0);
+  return receiver;
+}
+
+/** CPU time so far in µs, by process; NaN when it cannot be measured. */
+export type Meters = Readonly<Record<string, () => number>>;
+export type Amounts = Readonly<Record<string, number>>;
 
 export interface Capacity {
   readonly count: number;
@@ -20,7 +41,7 @@ export interface Capacity {
   /** Deliveries a second, from before the first row to the record of the last delivery. */
   readonly perSecond: number;
   /** CPU per delivery. */
-  readonly cpuMicros: Readonly<Record<string, number | undefined>>;
+  readonly cpuMicros: Amounts;
   readonly statements: StatementCount;
 }
 
@@ -32,10 +53,10 @@ export interface FullWay extends Omit<Capacity, "statements"> {
 
 export interface Steady {
   readonly ratePerSecond: number;
-  /** CPU of one change and its delivery; undefined for parts that were not measured. */
+  /** CPU of one change and its delivery. */
   readonly cpuMicros: Amounts;
-  /** Share of one core; undefined for parts that were not measured. */
-  readonly coresBusy: Readonly<Record<string, number | undefined>>;
+  /** Share of one core. */
+  readonly coresBusy: Amounts;
   readonly count: number;
   readonly duplicates: number;
   /** Time from the change to the arrival at the receiver. */
@@ -51,6 +72,8 @@ export interface DeliveryBench {
 }
 
 const limitMs = 180_000;
+/** Has no common factor with the number of users. */
+const stride = 37;
 
 /**
  * Inserts rows by SQL at the highest rate of the database, in batches of 500, until the last
@@ -126,27 +149,17 @@ export async function measureFullWay({
   };
 }
 
-export type Amounts = Readonly<Record<string, number | undefined>>;
-
 export function readMeters(meters: Meters): Amounts {
   return Object.fromEntries(Object.entries(meters).map(([name, read]) => [name, read()]));
 }
 
 export function usedSince(meters: Meters, before: Amounts): Amounts {
-  return mapAmounts(readMeters(meters), (value, name) => value - (before[name] ?? Number.NaN));
+  const used = Object.entries(readMeters(meters));
+  return Object.fromEntries(used.map(([name, value]) => [name, value - (before[name] ?? Number.NaN)]));
 }
 
 export function perItem(amounts: Amounts, count: number): Amounts {
-  return mapAmounts(amounts, (value) => value / count);
-}
-
-function mapAmounts(amounts: Amounts, change: (value: number, name: string) => number): Amounts {
-  return Object.fromEntries(
-    Object.entries(amounts).map(([name, value]) => [
-      name,
-      value === undefined ? undefined : change(value, name),
-    ]),
-  );
+  return Object.fromEntries(Object.entries(amounts).map(([name, value]) => [name, value / count]));
 }
 
 async function untilRecorded(pool: Pool, count: number): Promise<void> {
@@ -202,21 +215,36 @@ export async function measureSteadySql({
   durationMs,
 }: DeliveryBench & { readonly ratePerSecond: number; readonly durationMs: number }): Promise<Steady> {
   await receiver.ask({ kind: "begin" });
-  const total = Math.round((durationMs / 1_000) * ratePerSecond);
-  const writes: Promise<void>[] = [];
-  await new Promise<void>((resolve) => {
-    const start = performance.now();
-    const timer = setInterval(() => {
-      const due = Math.min(total, ((performance.now() - start) / 1_000) * ratePerSecond);
-      while (writes.length < due) writes.push(insertNotes(pool, { userId, count: 1 }));
-      if (writes.length < total) return;
-      clearInterval(timer);
-      resolve();
-    }, 5);
-  });
-  await Promise.all(writes);
-  const report = await receiver.ask({ kind: "wait", count: total, limitMs });
+  const count = await writeEvenly({ pool, userIds: [userId], ratePerSecond, durationMs });
+  const report = await receiver.ask({ kind: "wait", count, limitMs });
   return { ratePerSecond, ...steadyPart(report), requestMs: undefined, cpuMicros: {}, coresBusy: {} };
+}
+
+/** Inserts records by SQL at a constant rate, of each user in turn. Returns their number. */
+export async function writeEvenly({
+  pool,
+  userIds,
+  ratePerSecond,
+  durationMs,
+}: {
+  readonly pool: Pool;
+  readonly userIds: readonly number[];
+  readonly ratePerSecond: number;
+  readonly durationMs: number;
+}): Promise<number> {
+  const startedAt = performance.now();
+  const writes: Promise<void>[] = [];
+  while (performance.now() - startedAt < durationMs) {
+    const due = ((performance.now() - startedAt) / 1_000) * ratePerSecond;
+    while (writes.length < due) {
+      // Uses a stride, so that even a short phase contains some of the last users.
+      const userId = userIds[(writes.length * stride) % userIds.length] ?? 0;
+      writes.push(insertNotes(pool, { userId, count: 1 }));
+    }
+    await sleep(5);
+  }
+  await Promise.all(writes);
+  return writes.length;
 }
 
 function steadyPart({

@@ -5,6 +5,7 @@ import {
   measureFullWay,
   measureSteadyApi,
   measureSteadySql,
+  openSubscribed,
   readMeters,
   type Amounts,
   type Capacity,
@@ -12,9 +13,7 @@ import {
   type Steady,
 } from "./deliveries.ts";
 import { measureLatencyParts, type LatencyParts } from "./latency-parts.ts";
-import { startPeer } from "./peer.ts";
 import { startProgram } from "./program.ts";
-import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
 import { createRequest } from "./request-specs.ts";
 import type { BenchContext } from "./requests.ts";
 
@@ -33,22 +32,15 @@ export interface DeliveryResults {
  * once.
  */
 export async function measureDeliveries(context: BenchContext): Promise<DeliveryResults> {
-  const { surroundings, generator, scale, atEnd, progress } = context;
+  const { surroundings, generator, scale, progress } = context;
   const { token, userId, postgresPid, rabbitMqPid } = surroundings;
   const databaseUrl = await surroundings.copyDatabase("svc_deliveries");
   const pool = surroundings.connect(databaseUrl);
-  const receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
-  atEnd(() => receiver.end());
-  const api = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => api.stop());
-  const dispatcher = await startProgram({
-    name: "dispatcher",
-    surroundings,
+  const api = await startProgram(context, "api", { databaseUrl });
+  const dispatcher = await startProgram(context, "dispatcher", {
     databaseUrl: surroundings.urlOfDispatcher(databaseUrl),
   });
-  atEnd(() => dispatcher.stop());
-  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
-  await subscribe({ port: api.port, token, receiverPort });
+  const receiver = await openSubscribed(context, api.port);
 
   const bench = { pool, receiver, userId };
   const meters = {
@@ -87,26 +79,4 @@ export async function measureDeliveries(context: BenchContext): Promise<Delivery
   progress("parts of the latency");
   const parts = await measureLatencyParts({ context, pool, receiver, userId, databaseUrl, request });
   return { capacity, fullWay, steadyApi, steadySql, parts, memoryMb };
-}
-
-export async function subscribe({
-  port,
-  token,
-  receiverPort,
-}: {
-  readonly port: number;
-  readonly token: string;
-  readonly receiverPort: number;
-}): Promise<void> {
-  const response = await fetch(`http://127.0.0.1:${port}/svc-api/webhooks`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body: JSON.stringify({
-      url: `http://127.0.0.1:${receiverPort}/`,
-      resource: "notes",
-      events: ["on_create"],
-    }),
-  });
-  if (response.status !== 201)
-    throw new Error(`The subscription was refused: ${response.status} ${await response.text()}`);
 }

@@ -28,7 +28,7 @@ const timesText = `
  * times in its tables. Tracing is on, so each part takes a little longer.
  */
 export async function measureLatencyParts({
-  context: { surroundings, generator, scale, atEnd },
+  context,
   pool,
   receiver,
   userId,
@@ -39,13 +39,12 @@ export async function measureLatencyParts({
   readonly databaseUrl: string;
   readonly request: RequestSpec;
 }): Promise<LatencyParts> {
+  const { surroundings, generator, scale, atEnd } = context;
   const collector = await startCollector();
   atEnd(() => collector.close());
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_MAX_QUEUE_SIZE: "20000" };
-  const api = await startProgram({ name: "api", surroundings, databaseUrl, env });
-  atEnd(() => api.stop());
-  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl, env });
-  atEnd(() => dispatcher.stop());
+  const api = await startProgram(context, "api", { databaseUrl, env });
+  const dispatcher = await startProgram(context, "dispatcher", { databaseUrl, env });
   const { token } = surroundings;
   const way = { pool, receiver, userId, generator, request, port: api.port, token, meters: {} };
   await measureSteadyApi({ ...way, ratePerSecond: 100, durationMs: 3_000 });

@@ -7,11 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../test/support/wait.ts";
-import { subscribe } from "./delivery-runs.ts";
+import { openSubscribed } from "./deliveries.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { startPeer } from "./peer.ts";
 import { startProgram, type Program } from "./program.ts";
-import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
 import { createRequest, listRequest } from "./request-specs.ts";
 import { progress, runToEnd, type AtEnd } from "./run-to-end.ts";
 import { prepareSurroundings } from "./surroundings.ts";
@@ -37,24 +36,19 @@ async function main(atEnd: AtEnd): Promise<number> {
   const databaseUrl = await surroundings.copyDatabase("svc_memory");
   const generator = startPeer<LoadJob, LoadResult>("load.ts");
   atEnd(() => generator.end());
-  const receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
-  atEnd(() => receiver.end());
-  const start = async (name: "api" | "dispatcher"): Promise<Program> => {
+  const start = (name: "api" | "dispatcher"): Promise<Program> => {
     const env = {
       NODE_OPTIONS: `--expose-gc --import ${import.meta.dirname}/memory-probe.mjs`,
       MEMORY_PROBE_FILE: fileOf(name),
     };
-    const program = await startProgram({ name, surroundings, databaseUrl, env });
-    atEnd(() => program.stop());
-    return program;
+    return startProgram({ surroundings, atEnd }, name, { databaseUrl, env });
   };
   const programs = { api: await start("api"), dispatcher: await start("dispatcher") };
   await sleep(5_000);
   await report("at rest", programs);
-  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
   const { token } = surroundings;
   const { port } = programs.api;
-  await subscribe({ port, token, receiverPort });
+  const receiver = await openSubscribed({ surroundings, atEnd }, port);
   progress("20,000 creates and deliveries, 5,000 lists");
   const job = { port, token, connections: 16 };
   await generator.ask({ ...job, request: createRequest, count: 20_000 });

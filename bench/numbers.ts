@@ -21,3 +21,13 @@ export function medianOf(values: readonly number[]): number {
   const pair = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
   return pair.reduce<number>((sum, value) => sum + (value ?? Number.NaN) / 2, 0);
 }
+
+export interface Ratio {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+export function ratioOf(ratios: readonly number[]): Ratio {
+  return { median: medianOf(ratios), min: Math.min(...ratios), max: Math.max(...ratios) };
+}

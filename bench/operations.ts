@@ -1,9 +1,10 @@
-import type { Pool } from "pg";
+import { callerOf, type CallApi } from "./call-api.ts";
 import { processCpuMicros, familyCpuMicros } from "./cpu.ts";
+import { perItem, readMeters, usedSince } from "./deliveries.ts";
 import { startProgram } from "./program.ts";
 import { batchBody, batchSize, collections, filteredPath, noteBody, orderBody } from "./request-specs.ts";
 import { allPublished, type BenchContext } from "./requests.ts";
-import { countStatements, type StatementCount } from "./statements.ts";
+import { countStatements, walBytes, type StatementCount } from "./statements.ts";
 
 /**
  * The cost of one kind of request, sent one after another, including its event's publish and
@@ -13,8 +14,8 @@ export interface Operation {
   readonly name: string;
   readonly statements: StatementCount;
   /** CPU of `svc api`, including the relay. */
-  readonly apiMicros: number | undefined;
-  readonly postgresMicros: number | undefined;
+  readonly apiMicros: number;
+  readonly postgresMicros: number;
   readonly walBytes: number;
 }
 
@@ -25,27 +26,25 @@ export interface OperationResults {
   readonly uncaptured: StatementCount;
 }
 
-type Send = (method: string, path: string, sent?: string) => Promise<void>;
-
 /**
  * Measures statements, CPU and WAL by operation, and the cost of a create in PostgreSQL, by
  * statement.
  */
 export async function measureOperations(context: BenchContext): Promise<OperationResults> {
-  const { surroundings, atEnd, progress, scale } = context;
+  const { surroundings, progress, scale } = context;
   const databaseUrl = await surroundings.copyDatabase("svc_operations");
   const pool = surroundings.connect(databaseUrl);
   // Also tracks statements within triggers, from the next session on.
   await pool.query("ALTER DATABASE svc_operations SET pg_stat_statements.track = 'all'");
-  const api = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => api.stop());
-  const dispatcher = await startProgram({
-    name: "dispatcher",
-    surroundings,
+  const api = await startProgram(context, "api", { databaseUrl });
+  const dispatcher = await startProgram(context, "dispatcher", {
     databaseUrl: surroundings.urlOfDispatcher(databaseUrl),
   });
-  atEnd(() => dispatcher.stop());
-  const send = sendTo(api.port, surroundings.token);
+  const send = callerOf({ port: api.port, token: surroundings.token });
+  const meters = {
+    api: () => processCpuMicros(api.pid),
+    postgresql: () => familyCpuMicros(surroundings.postgresPid),
+  };
   const count = Math.max(20, Math.round(200 * scale));
   const operations: Operation[] = [];
   for (const [name, { operate, unitsPerRequest = 1 }] of Object.entries(kinds(send))) {
@@ -53,7 +52,7 @@ export async function measureOperations(context: BenchContext): Promise<Operatio
     // Prepares the statements on every connection that a single client uses.
     for (let id = 1_001; id <= 1_010; id += 1) await operate(id);
     await allPublished(pool);
-    const before = [processCpuMicros(api.pid), familyCpuMicros(surroundings.postgresPid)];
+    const before = readMeters(meters);
     const walBefore = await walBytes(pool);
     const requests = unitsPerRequest === 1 ? count : Math.ceil(count / 10);
     const statements = await countStatements(pool, async () => {
@@ -61,16 +60,15 @@ export async function measureOperations(context: BenchContext): Promise<Operatio
       await allPublished(pool);
       return requests;
     });
-    const after = [processCpuMicros(api.pid), familyCpuMicros(surroundings.postgresPid)];
-    const per = (index: 0 | 1): number | undefined => {
-      const [one, other] = [before[index], after[index]];
-      return one === undefined || other === undefined ? undefined : (other - one) / requests;
-    };
+    const { api: apiMicros = 0, postgresql: postgresMicros = 0 } = perItem(
+      usedSince(meters, before),
+      requests,
+    );
     operations.push({
       name,
       statements,
-      apiMicros: per(0),
-      postgresMicros: per(1),
+      apiMicros,
+      postgresMicros,
       walBytes: ((await walBytes(pool)) - walBefore) / requests,
     });
   }
@@ -91,11 +89,11 @@ export async function measureOperations(context: BenchContext): Promise<Operatio
 }
 
 interface Kind {
-  readonly operate: (id: number) => Promise<void>;
+  readonly operate: (id: number) => Promise<unknown>;
   readonly unitsPerRequest?: number;
 }
 
-function kinds(send: Send): Readonly<Record<string, Kind>> {
+function kinds(send: CallApi): Readonly<Record<string, Kind>> {
   const { notes, orders, tasks, openTasks } = collections;
   let made = 0;
   const order = (): string => orderBody.replace("{unique}", `one-${(made += 1)}`);
@@ -123,21 +121,4 @@ function kinds(send: Send): Readonly<Record<string, Kind>> {
     "a create, with a team's rule": { operate: () => send("POST", tasks, task) },
     "the same create without the rule": { operate: () => send("POST", openTasks, task) },
   };
-}
-
-function sendTo(port: number, token: string): Send {
-  return async (method, path, sent) => {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      ...(sent === undefined ? {} : { body: sent }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status} ${text}`);
-  };
-}
-
-export async function walBytes(pool: Pool): Promise<number> {
-  const text = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS bytes";
-  return (await pool.query<{ readonly bytes: number }>(text)).rows[0]?.bytes ?? Number.NaN;
 }

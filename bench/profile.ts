@@ -54,28 +54,18 @@ async function main(atEnd: AtEnd): Promise<number> {
   return 0;
 }
 
-async function profile(name: string, { surroundings, generator }: BenchContext): Promise<void> {
+async function profile(name: string, context: BenchContext): Promise<void> {
   const request = requests[name];
   if (request === undefined) throw new Error(`${name}: expected ${Object.keys(requests).join(", ")}`);
+  const { surroundings, generator } = context;
   const databaseUrl = await surroundings.copyDatabase(`svc_profile_${name}`);
   const profileDir = mkdtempSync(join(tmpdir(), "svc-profile-"));
-  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
-  const api = await startProgram({ name: "api", surroundings, databaseUrl, profileDir });
-  let done = 0;
-  try {
-    const { port } = api;
-    const result = await generator.ask({
-      port,
-      token: surroundings.token,
-      request,
-      connections: 16,
-      durationMs,
-    });
-    done = result.count;
-  } finally {
-    await api.stop();
-    await dispatcher.stop();
-  }
+  const dispatcher = await startProgram(context, "dispatcher", { databaseUrl });
+  const api = await startProgram(context, "api", { databaseUrl, profileDir });
+  const job = { port: api.port, token: surroundings.token, request, connections: 16, durationMs };
+  const { count: done } = await generator.ask(job);
+  await api.stop();
+  await dispatcher.stop();
   const [file = ""] = readdirSync(profileDir);
   print(name, done, JSON.parse(readFileSync(join(profileDir, file), "utf8")) as Profile);
   rmSync(profileDir, { recursive: true });

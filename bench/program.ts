@@ -6,7 +6,14 @@ import {
   untilServing,
 } from "../test/support/private-process.ts";
 import { containerBytes, createMemoryLimit } from "./memory-limit.ts";
+import type { AtEnd } from "./run-to-end.ts";
 import type { Surroundings } from "./surroundings.ts";
+
+/** The servers of a run, and what is released at its end. */
+export interface Surrounded {
+  readonly surroundings: Surroundings;
+  readonly atEnd: AtEnd;
+}
 
 export interface Program {
   readonly pid: number;
@@ -19,25 +26,26 @@ export interface Program {
 
 /**
  * Starts `svc api` or `svc dispatcher` with the memory of a container, and waits until it serves.
+ * It stops at the end of the run at the latest.
  *
  * @param profileDir When given, the program writes a CPU profile there when it stops.
  */
-export async function startProgram({
-  name,
-  surroundings,
-  databaseUrl,
-  logLevel = "warn",
-  profileDir = process.env["BENCH_PROFILE_DIR"],
-  env = {},
-}: {
-  readonly name: "api" | "dispatcher";
-  readonly surroundings: Surroundings;
-  readonly databaseUrl: string;
-  readonly logLevel?: string;
-  readonly profileDir?: string | undefined;
-  /** Variables in addition to those of every program of the benchmark. */
-  readonly env?: Readonly<Record<string, string>>;
-}): Promise<Program> {
+export async function startProgram(
+  { surroundings, atEnd }: Surrounded,
+  name: "api" | "dispatcher",
+  {
+    databaseUrl,
+    logLevel = "warn",
+    profileDir = process.env["BENCH_PROFILE_DIR"],
+    env = {},
+  }: {
+    readonly databaseUrl: string;
+    readonly logLevel?: string;
+    readonly profileDir?: string | undefined;
+    /** Variables in addition to those of every program of the benchmark. */
+    readonly env?: Readonly<Record<string, string>>;
+  },
+): Promise<Program> {
   const folder = makeFolder(`bench-${name}`);
   const [port, metricsPort] = [await freePort(), await freePort()];
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
@@ -67,6 +75,12 @@ export async function startProgram({
     limit.remove();
     throw error;
   }
+  const stop = async (): Promise<void> => {
+    await process_.end("SIGTERM");
+    removeFolder(folder);
+    limit.remove();
+  };
+  atEnd(stop);
   return {
     pid: process_.pid ?? 0,
     port,
@@ -75,10 +89,6 @@ export async function startProgram({
       const lines = text.split("\n").filter((line) => line.startsWith(counterName));
       return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
     },
-    async stop() {
-      await process_.end("SIGTERM");
-      removeFolder(folder);
-      limit.remove();
-    },
+    stop,
   };
 }

@@ -1,5 +1,5 @@
-import type { Block, Comparison, Ratio } from "./compare.ts";
-import { fixed, markdownTable, prose, sumOf, type Row } from "./markdown.ts";
+import type { Block, Comparison } from "./compare.ts";
+import { fixed, markdownTable, prose, ratioText, sumOf, type Row } from "./markdown.ts";
 import { medianOf } from "./numbers.ts";
 import type { Operation, OperationResults } from "./operations.ts";
 import type { RequestResults } from "./requests.ts";
@@ -65,14 +65,14 @@ function comparisonReport({ comparisons, access, logging }: RequestResults): str
 }
 
 function comparisonRow({ name, blocks, throughput, cpu }: Comparison): Row {
-  const middle = (side: 0 | 1, read: (block: Block) => number | undefined): number =>
-    medianOf(blocks.map((pair) => read(pair[side]) ?? Number.NaN));
-  const both = (read: (block: Block) => number | undefined, digits = 0): readonly string[] => [
+  const middle = (side: 0 | 1, read: (block: Block) => number): number =>
+    medianOf(blocks.map((pair) => read(pair[side])));
+  const both = (read: (block: Block) => number, digits = 0): readonly string[] => [
     fixed(middle(0, read), digits),
     fixed(middle(1, read), digits),
   ];
   const others = [...new Set(blocks.flatMap(([one]) => Object.keys(one.otherMicros)))].map(
-    (who) => `${who} ${fixed(middle(0, ({ otherMicros }) => otherMicros[who]))}`,
+    (who) => `${who} ${fixed(middle(0, ({ otherMicros }) => otherMicros[who] ?? Number.NaN))}`,
   );
   return [
     name,
@@ -80,14 +80,10 @@ function comparisonRow({ name, blocks, throughput, cpu }: Comparison): Row {
     ...both(({ requestsPerSecond }) => requestsPerSecond),
     ...both(({ p99Ms }) => p99Ms, 1),
     ...both(({ cpuMicros }) => cpuMicros),
-    cpu === undefined ? "-" : ratioText(cpu),
+    ratioText(cpu),
     ...both(({ postgresMicros }) => postgresMicros),
     others.join(", "),
   ];
-}
-
-function ratioText({ median, min, max }: Ratio): string {
-  return `${fixed(median, 2)} (${fixed(min, 2)} to ${fixed(max, 2)})`;
 }
 
 function operationReport({ operations, captured, uncaptured }: OperationResults): string {
@@ -166,7 +162,7 @@ function senderOf({ role, isRelay }: Statement): string {
 
 /** Returns calls, µs and bytes of WAL of several statements together, per create. */
 function costCells(statements: readonly Statement[], units: number): readonly string[] {
-  const per = (read: (one: Statement) => number): number => (sumOf(statements.map(read)) ?? 0) / units;
+  const per = (read: (one: Statement) => number): number => sumOf(statements.map(read)) / units;
   return [
     fixed(
       per(({ calls }) => calls),

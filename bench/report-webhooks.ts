@@ -1,13 +1,7 @@
-import { fixed, markdownTable, prose, type Row } from "./markdown.ts";
+import { fixed, markdownTable, prose, ratioText, type Row } from "./markdown.ts";
+import { ratioOf } from "./numbers.ts";
 import type { WebhookResults } from "./webhooks/measure.ts";
 import type { RetentionResult } from "./webhooks/retention.ts";
-
-/** Formats the ratios of the rounds: median, least and most. */
-function ratioText(ratios: readonly number[]): string {
-  const sorted = ratios.toSorted((a, b) => a - b);
-  const median = sorted[Math.floor(sorted.length / 2)];
-  return `${fixed(median, 2)} (${fixed(sorted[0], 2)} to ${fixed(sorted.at(-1), 2)})`;
-}
 
 export function webhookReport({ crowd, features, replay }: WebhookResults): string {
   return [
@@ -22,7 +16,7 @@ export function webhookReport({ crowd, features, replay }: WebhookResults): stri
         manner,
         fixed(none),
         fixed(some),
-        ratioText(ratios),
+        ratioText(ratioOf(ratios)),
       ]),
     ),
     prose(
@@ -41,7 +35,7 @@ export function webhookReport({ crowd, features, replay }: WebhookResults): stri
     ),
     prose(
       `A replay of ${fixed(replay.events)} events sends ${fixed(replay.perSecond)} a second. The p99 of another user's fresh deliveries is
-      ${fixed(replay.paused)} ms while it is paused, and ${fixed(replay.running)} ms while it runs: ${ratioText(replay.ratios)}.`,
+      ${fixed(replay.paused)} ms while it is paused, and ${fixed(replay.running)} ms while it runs: ${ratioText(ratioOf(replay.ratios))}.`,
     ),
   ].join("\n\n");
 }
@@ -65,7 +59,7 @@ export function retentionReport({
     prose(
       `${fixed(deliveries)} old events with one delivery and one attempt each went at ${fixed(perSecond)} a second, beside 60 fresh ones a
       second. At that rate, a day of 10 million takes ${fixed(day / perSecond / 60, 1)} minutes. The p99 of the fresh ones was
-      ${fixed(idle)} ms without retention, and ${fixed(working)} ms beside it: ${ratioText(ratios)}.`,
+      ${fixed(idle)} ms without retention, and ${fixed(working)} ms beside it: ${ratioText(ratioOf(ratios))}.`,
     ),
     prose(
       `Disk: ${gigabytes(bytes.full)} GB with all of them. After they had gone and a VACUUM, ${gigabytes(bytes.gone)} GB. With as many new

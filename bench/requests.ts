@@ -6,7 +6,7 @@ import { compare, type Comparison, type Generator, type Requests, type Side } fr
 import { processCpuMicros } from "./cpu.ts";
 import type { RequestSpec } from "./load.ts";
 import { startPeer } from "./peer.ts";
-import { startProgram, type Program } from "./program.ts";
+import { startProgram, type Surrounded } from "./program.ts";
 import {
   batchBody,
   batchRequest,
@@ -21,15 +21,13 @@ import {
   showRequest,
   taskRequests,
 } from "./request-specs.ts";
-import { poolSize, publicUrl, type Surroundings } from "./surroundings.ts";
+import { poolSize, publicUrl } from "./surroundings.ts";
 
 /** The context of every part of a run. */
-export interface BenchContext {
-  readonly surroundings: Surroundings;
+export interface BenchContext extends Surrounded {
   readonly generator: Generator;
   /** Factor for all sizes and durations. */
   readonly scale: number;
-  readonly atEnd: (release: () => Promise<void> | void) => void;
   readonly progress: (text: string) => void;
 }
 
@@ -66,47 +64,37 @@ const fewWarmUps = 3;
 
 /** Compares requests with the handwritten server, and with the service itself without a feature. */
 export async function measureRequests(context: BenchContext): Promise<RequestResults> {
-  const { surroundings, atEnd } = context;
+  const { surroundings } = context;
   const { token } = surroundings;
   const databaseUrl = await surroundings.copyDatabase("svc_requests");
   const pool = surroundings.connect(databaseUrl);
   const baseline = await startBaseline(context);
   const run = runIn(context);
-  const lonely = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => lonely.stop());
+  const lonely = await startProgram(context, "api", { databaseUrl });
   const service: Side = { name: "svc api", port: lonely.port, pid: lonely.pid };
   await expectSameAnswers({ service, baseline, token });
   const stage = { context, databaseUrl, service, baseline, run };
 
   const reads = await compareReads(stage);
+  const [with_, without] = [taskRequests(collections.tasks), taskRequests(collections.openTasks)];
+  const same = [
+    { ...service, name: "with" },
+    { ...service, name: "without" },
+  ] as const;
   const access = [
-    await run(
-      "A list of 15, with a team's rule of access",
-      twice(service, "without"),
-      [taskRequests(collections.tasks).list, taskRequests(collections.openTasks).list],
-      fewPairs,
-    ),
-    await run(
-      "A single record, likewise",
-      twice(service, "without"),
-      [taskRequests(collections.tasks).show, taskRequests(collections.openTasks).show],
-      fewPairs,
-    ),
-    await run(
-      "A create, likewise",
-      twice(service, "without"),
-      [taskRequests(collections.tasks).create, taskRequests(collections.openTasks).create],
-      fewPairs,
-    ),
+    await run("A list of 15, with a team's rule of access", same, [with_.list, without.list], fewPairs),
+    await run("A single record, likewise", same, [with_.show, without.show], fewPairs),
+    await run("A create, likewise", same, [with_.create, without.create], fewPairs),
   ];
-  const talkative = await startTalkative(stage);
+  // The same program with a log line for every request, the default.
+  const talkative = await startProgram(context, "api", { databaseUrl, logLevel: "info" });
   const logging = await run(
     "A single record, with a log line",
-    [talkative.side, { ...service, name: "without" }],
+    [{ name: "with", port: talkative.port, pid: talkative.pid }, same[1]],
     showRequest,
     fewPairs,
   );
-  await talkative.program.stop();
+  await talkative.stop();
   // Without a dispatcher, the relay stops at a full window and the events stay, as on the other
   // side.
   const creates = [
@@ -119,14 +107,6 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
   creates.push(await compareWholeCreate(stage, pool));
   await lonely.stop();
   return { comparisons: [...reads, ...creates], access, logging };
-}
-
-/** Returns the same process as both sides, under two names. */
-function twice(side: Side, otherName: string): readonly [Side, Side] {
-  return [
-    { ...side, name: "with" },
-    { ...side, name: otherName },
-  ];
 }
 
 function runIn({ surroundings, generator, progress, scale }: BenchContext): Run {
@@ -149,7 +129,7 @@ async function compareReads({ context, service, baseline, run }: Stage): Promise
     ).json()) as { readonly next_cursor: string };
     return { method: "GET", path: filteredPath + cursor, status: 200 };
   };
-  const comparisons = [
+  return [
     await run("A list of 15", sides, listRequest),
     await run("A list of 15, one of 20 pages", sides, pagesRequest, fewPairs),
     await run("A single record", sides, showRequest),
@@ -162,7 +142,6 @@ async function compareReads({ context, service, baseline, run }: Stage): Promise
     await run("A list of 15 orders, with their customers", sides, orderRequests.list, fewPairs),
     await run("A single order, with its customer", sides, orderRequests.show, fewPairs),
   ];
-  return comparisons;
 }
 
 /**
@@ -173,9 +152,8 @@ async function compareWholeCreate(
   { context, databaseUrl, service, baseline, run }: Stage,
   pool: Pool,
 ): Promise<Comparison> {
-  const { surroundings, atEnd } = context;
-  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
-  atEnd(() => dispatcher.stop());
+  const { surroundings } = context;
+  const dispatcher = await startProgram(context, "dispatcher", { databaseUrl });
   const side: Side = {
     ...service,
     settle: () => allPublished(pool),
@@ -199,16 +177,6 @@ async function startBaseline({ surroundings, atEnd }: BenchContext): Promise<Sid
   atEnd(() => peer.end());
   const { port } = await peer.ask({ databaseUrl, poolSize, publicUrl });
   return { name: "by hand", port, pid: peer.pid };
-}
-
-/** Starts the same program with a log line for every request, the default. */
-async function startTalkative({
-  context: { surroundings, atEnd },
-  databaseUrl,
-}: Stage): Promise<{ readonly program: Program; readonly side: Side }> {
-  const program = await startProgram({ name: "api", surroundings, databaseUrl, logLevel: "info" });
-  atEnd(() => program.stop());
-  return { program, side: { name: "with", port: program.port, pid: program.pid } };
 }
 
 export async function allPublished(pool: Pool): Promise<void> {

@@ -1,14 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { familyCpuMicros, processCpuMicros } from "./cpu.ts";
-import { measureSteadyApi, readMeters, type Amounts, type Meters, type Receiver } from "./deliveries.ts";
-import { subscribe } from "./delivery-runs.ts";
+import {
+  measureSteadyApi,
+  openSubscribed,
+  perItem,
+  readMeters,
+  usedSince,
+  type Amounts,
+  type Meters,
+} from "./deliveries.ts";
 import { sumOf } from "./markdown.ts";
 import type { Spread } from "./numbers.ts";
-import { walBytes } from "./operations.ts";
-import { startPeer } from "./peer.ts";
 import { startProgram, type Program } from "./program.ts";
-import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
 import { createRequest } from "./request-specs.ts";
+import { walBytes } from "./statements.ts";
 import { allPublished, type BenchContext } from "./requests.ts";
 
 /** The same load on this many APIs and as many dispatchers. */
@@ -37,49 +42,32 @@ export async function measureScaleOut(context: BenchContext): Promise<readonly S
   return results;
 }
 
-async function measureWith(
-  processes: number,
-  { surroundings, generator, scale, atEnd }: BenchContext,
-): Promise<ScaleOut> {
+async function measureWith(processes: number, context: BenchContext): Promise<ScaleOut> {
+  const { surroundings, generator, scale } = context;
   const { token, userId, postgresPid, rabbitMqPid } = surroundings;
   const databaseUrl = await surroundings.copyDatabase(`svc_scale_${processes}`);
   const pool = surroundings.connect(databaseUrl);
-  const receiver: Receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
-  atEnd(() => receiver.end());
   const startAll = async (name: "api" | "dispatcher"): Promise<readonly Program[]> => {
     const started: Program[] = [];
-    for (let number = 0; number < processes; number += 1) {
-      const program = await startProgram({ name, surroundings, databaseUrl });
-      atEnd(() => program.stop());
-      started.push(program);
-    }
+    for (let number = 0; number < processes; number += 1)
+      started.push(await startProgram(context, name, { databaseUrl }));
     return started;
   };
   const [apis, dispatchers] = [await startAll("api"), await startAll("dispatcher")];
   const ports = apis.map(({ port }) => port);
   const [port = 0, ...otherPorts] = ports;
-  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
-  await subscribe({ port, token, receiverPort });
+  const receiver = await openSubscribed(context, port);
   const meters = {
     "svc api": () => cpuOf(apis),
     "svc dispatcher": () => cpuOf(dispatchers),
     postgresql: () => familyCpuMicros(postgresPid),
     rabbitmq: () => processCpuMicros(rabbitMqPid),
   };
-  const steady = {
-    pool,
-    receiver,
-    userId,
-    generator,
-    request: createRequest,
-    port,
-    otherPorts,
-    token,
-    meters,
-  };
+  const target = { port, otherPorts, token, request: createRequest };
+  const steady = { ...target, pool, receiver, userId, generator, meters };
   // Each process must have compiled its code, which takes some thousands of requests.
   const count = Math.round(4_000 * processes * scale);
-  await generator.ask({ port, otherPorts, token, request: createRequest, connections: 16, count });
+  await generator.ask({ ...target, connections: 16, count });
   await receiver.ask({ kind: "wait", count, limitMs: 120_000 });
   await measureSteadyApi({ ...steady, ratePerSecond, durationMs: 3_000 });
   await allPublished(pool);
@@ -87,11 +75,7 @@ async function measureWith(
   const attempts = (): Promise<readonly number[]> =>
     Promise.all(dispatchers.map((one) => one.counter("svc_delivery_attempts_total")));
   const [attemptsBefore, walBefore] = [await attempts(), await walBytes(pool)];
-  const measured = await measureSteadyApi({
-    ...steady,
-    ratePerSecond,
-    durationMs: 10_000 * scale,
-  });
+  const measured = await measureSteadyApi({ ...steady, ratePerSecond, durationMs: 10_000 * scale });
   const made = (await attempts()).map((after, index) => after - (attemptsBefore[index] ?? 0));
   const total = made.reduce((sum, one) => sum + one, 0);
   const walAfter = await walBytes(pool);
@@ -108,18 +92,12 @@ async function measureWith(
   };
 }
 
-function cpuOf(programs: readonly Program[]): number | undefined {
+function cpuOf(programs: readonly Program[]): number {
   return sumOf(programs.map(({ pid }) => processCpuMicros(pid)));
 }
 
 async function idleCores(meters: Meters, durationMs: number): Promise<Amounts> {
   const before = readMeters(meters);
   await sleep(durationMs);
-  const after = readMeters(meters);
-  return Object.fromEntries(
-    Object.keys(meters).map((name) => [
-      name,
-      ((after[name] ?? Number.NaN) - (before[name] ?? Number.NaN)) / 1000 / durationMs,
-    ]),
-  );
+  return perItem(usedSince(meters, before), durationMs * 1_000);
 }

@@ -67,3 +67,9 @@ export async function countStatements(pool: Pool, work: () => Promise<number>): 
     statements,
   };
 }
+
+/** Returns how much WAL the server has written. */
+export async function walBytes(pool: Pool): Promise<number> {
+  const text = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS bytes";
+  return (await pool.query<{ readonly bytes: number }>(text)).rows[0]?.bytes ?? Number.NaN;
+}

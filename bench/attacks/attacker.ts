@@ -1,4 +1,5 @@
 import { Agent, request } from "node:http";
+import { countsText, megabytes } from "../markdown.ts";
 
 export interface Question {
   readonly method: string;
@@ -87,8 +88,7 @@ export function createAttacker({
       return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
     },
     cost() {
-      const parts = Object.entries(counts).map(([what, times]) => `${what}: ${times}`);
-      return [...parts, `${Math.round(bytes / 1024 ** 2)} MB`].join(", ");
+      return [countsText(counts), `${megabytes(bytes)} MB`].filter(Boolean).join(", ");
     },
     outcomes: () => counts,
     close: () => agent.destroy(),

@@ -1,3 +1,4 @@
+import { groupBy } from "../../src/kit/group-by.ts";
 import { matches, type Audience } from "../../test/support/ledger.ts";
 import type { TriedChange } from "../../test/support/writers.ts";
 
@@ -267,17 +268,6 @@ function pairsWithSeveral(
 
 function inOrder(arrivals: readonly Arrival[]): readonly Arrival[] {
   return arrivals.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs);
-}
-
-function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 function countBy<T>(items: readonly T[], keyOf: (item: T) => string): Readonly<Record<string, number>> {

@@ -1,3 +1,4 @@
+import { countsText } from "../markdown.ts";
 import { table } from "../report.ts";
 import type { Spans } from "./recovery.ts";
 import type { ChaosResult } from "./run.ts";
@@ -20,10 +21,10 @@ export function chaosReportOf(result: ChaosResult): string {
         ["changes rolled back or never received", changes.refused],
         ["events", ledger.events],
         ["  of these erased", ledger.erased],
-        ["deliveries", textOf(ledger.deliveries)],
+        ["deliveries", countsText(ledger.deliveries)],
         ["  of these removed by retention", ledger.removed],
-        ["replays", textOf(ledger.replays)],
-        ["  their deliveries", textOf(ledger.replayed)],
+        ["replays", countsText(ledger.replays)],
+        ["  their deliveries", countsText(ledger.replayed)],
         ["due (change and subscription)", ledger.due],
         ["delivered", ledger.delivered],
         ["explained", Object.values(ledger.explained).reduce((sum, count) => sum + count, 0)],
@@ -34,7 +35,7 @@ export function chaosReportOf(result: ChaosResult): string {
         ["altered (other bytes the next time)", ledger.altered.length],
         ["broken promises to writers", ledger.broken.length],
         ["drained after", drainedAfterMs === undefined ? "NOT DRAINED" : `${seconds(drainedAfterMs)} s`],
-        ["answers of the API", textOf(result.statuses)],
+        ["answers of the API", countsText(result.statuses)],
       ],
     ),
     "Seconds to recover, from the end of a fault: flowing, until changes made after it arrive from every source; caught up, until all made from 2 s before it to its end have. In brackets: the longest of those that another fault came into",
@@ -92,12 +93,6 @@ function examples(title: string, lines: readonly string[]): readonly string[] {
   return [
     [`${title}:`, ...lines.slice(0, mostExamples), ...(left > 0 ? [`and ${left} more`] : [])].join("\n  "),
   ];
-}
-
-function textOf(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .map(([name, count]) => `${name}: ${count}`)
-    .join(", ");
 }
 
 function cells({ alone, disturbed }: Spans): readonly string[] {

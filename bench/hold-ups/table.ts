@@ -1,4 +1,4 @@
-import { markdownTable, type Row } from "../markdown.ts";
+import { countsText, markdownRow, markdownTable, megabytes, type Row } from "../markdown.ts";
 import { bulk, dump, hanging, slow } from "./bursts.ts";
 import { filters } from "./filters.ts";
 import { batches, failing, flood, stream } from "./floods.ts";
@@ -47,9 +47,8 @@ export function holdUpTable(outcomes: readonly Outcome[]): string {
   return markdownTable(head, outcomes.map(rowOf));
 }
 
-/** Returns one row, for a table that is printed row by row. */
 export function holdUpRow(outcome: Outcome): string {
-  return `| ${rowOf(outcome).join(" | ")} |`;
+  return markdownRow(rowOf(outcome));
 }
 
 function rowOf({ name, note, victim, peakBytes, endings, longest, deadlocks }: Outcome): Row {
@@ -63,7 +62,7 @@ function rowOf({ name, note, victim, peakBytes, endings, longest, deadlocks }: O
     spread("p50"),
     spread("p99"),
     `${cameMeanwhile} of ${made}`,
-    failuresOf(victim.failures),
+    countsText(victim.failures) || "0",
     victim.lost,
     victim.doubled,
     `${megabytes(peakBytes.api)} / ${megabytes(peakBytes.dispatcher)}${died}`,
@@ -71,10 +70,3 @@ function rowOf({ name, note, victim, peakBytes, endings, longest, deadlocks }: O
     deadlocks,
   ];
 }
-
-function failuresOf(failures: Readonly<Record<string, number>>): string {
-  const parts = Object.entries(failures).map(([what, times]) => `${what}: ${times}`);
-  return parts.length === 0 ? "0" : parts.join(", ");
-}
-
-const megabytes = (bytes: number): string => String(Math.round(bytes / 1024 ** 2));

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { until } from "../../test/support/wait.ts";
+import { callerOf, subscribe, type CallApi } from "../call-api.ts";
+import { openReceivers, writeEvenly, type Receiver } from "../deliveries.ts";
 import { medianOf } from "../numbers.ts";
-import { type Peer, startPeer } from "../peer.ts";
 import { startProgram } from "../program.ts";
 import type { BenchContext } from "../requests.ts";
-import type { CrowdQuestion, CrowdReport, Manner } from "./receivers.ts";
-
-type Crowd = Peer<CrowdQuestion, CrowdReport>;
+import type { Manner } from "../receiver.ts";
 
 /** p99 of the healthy receivers in ms, with some that misbehave and with none directly before. */
 export interface CrowdResult {
@@ -22,30 +21,21 @@ const receiverCount = 200;
 const badCount = 20;
 const ratePerSecond = 60;
 const rounds = 3;
-/** Has no common factor with the number of receivers. */
-const stride = 37;
 
 /**
  * Measures 200 users with a receiver each. In turn all are well, or a tenth of them hangs, fails,
  * answers 429, or exceeds a rate limit.
  */
 export async function measureCrowd(context: BenchContext): Promise<readonly CrowdResult[]> {
-  const { surroundings, scale, atEnd, progress } = context;
+  const { surroundings, scale, progress } = context;
   const databaseUrl = await surroundings.copyDatabase("svc_crowd");
   const pool = surroundings.connect(databaseUrl);
-  const crowd: Crowd = startPeer("webhooks/receivers.ts");
-  atEnd(() => crowd.end());
-  const { ports } = await crowd.ask({ kind: "open", count: receiverCount });
-  const programs = [];
-  for (const name of ["api", "dispatcher"] as const) {
-    const program = await startProgram({ name, surroundings, databaseUrl });
-    atEnd(() => program.stop());
-    programs.push(program);
-  }
-  const userIds = await subscribeAll(pool, ports, {
-    token: surroundings.token,
-    port: programs[0]?.port ?? 0,
-  });
+  const crowd = await openReceivers(context.atEnd, receiverCount);
+  const { ports } = crowd;
+  const api = await startProgram(context, "api", { databaseUrl });
+  const dispatcher = await startProgram(context, "dispatcher", { databaseUrl });
+  const callApi = callerOf({ port: api.port, token: surroundings.token });
+  const userIds = await subscribeAll(pool, ports, callApi);
   const phase = { pool, crowd, userIds, durationMs: 20_000 * scale };
   // All receivers are known afterwards, and every connection is open.
   await measurePhase({ ...phase, durationMs: 10_000 });
@@ -64,14 +54,15 @@ export async function measureCrowd(context: BenchContext): Promise<readonly Crow
     const [none, some] = [medianOf(pairs.map((one) => one.none)), medianOf(pairs.map((one) => one.some))];
     results.push({ manner, none, some, ratios });
   }
-  for (const program of programs.toReversed()) await program.stop();
+  await dispatcher.stop();
+  await api.stop();
   crowd.end();
   return results;
 }
 
 interface Place {
   readonly pool: Pool;
-  readonly crowd: Crowd;
+  readonly crowd: Receiver;
 }
 
 const bad = Array.from({ length: badCount }, (_, at) => receiverCount - badCount + at);
@@ -80,15 +71,9 @@ const bad = Array.from({ length: badCount }, (_, at) => receiverCount - badCount
 async function subscribeAll(
   pool: Pool,
   ports: readonly number[],
-  { token, port }: { readonly token: string; readonly port: number },
+  callApi: CallApi,
 ): Promise<readonly number[]> {
-  const response = await fetch(`http://127.0.0.1:${port}/svc-api/webhooks`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body: JSON.stringify({ url: "http://127.0.0.1:9/", resource: "notes", events: ["on_create"] }),
-  });
-  if (response.status !== 201) throw new Error(`The subscription was refused: ${await response.text()}`);
-  const { id } = (await response.json()) as { readonly id: number };
+  const id = await subscribe(callApi, 9);
   const { rows } = await pool.query<{ readonly id: number }>(
     `INSERT INTO svc.users (name, email) SELECT 'User ' || n, 'user-' || n || '@example.com' FROM generate_series(1, $1::int) AS n RETURNING id`,
     [receiverCount],
@@ -116,32 +101,6 @@ async function measurePhase({
   await sleep(1_000);
   const { latencyMs } = await crowd.ask({ kind: "report", below: receiverCount - badCount });
   return latencyMs.p99;
-}
-
-/** Inserts records by SQL at a constant rate, of each user in turn. */
-export async function writeEvenly({
-  pool,
-  userIds,
-  ratePerSecond: rate,
-  durationMs,
-}: {
-  readonly pool: Pool;
-  readonly userIds: readonly number[];
-  readonly ratePerSecond: number;
-  readonly durationMs: number;
-}): Promise<void> {
-  const startedAt = performance.now();
-  const writes: Promise<unknown>[] = [];
-  while (performance.now() - startedAt < durationMs) {
-    const due = ((performance.now() - startedAt) / 1_000) * rate;
-    while (writes.length < due) {
-      // Uses a stride, so that even a short phase contains some of the last users.
-      const userId = userIds[(writes.length * stride) % userIds.length];
-      writes.push(pool.query("INSERT INTO notes (title, user_id) VALUES ('Note', $1)", [userId]));
-    }
-    await sleep(5);
-  }
-  await Promise.all(writes);
 }
 
 type BadManner = Exclude<Manner, "ok"> | "over their rate_limit";

@@ -1,10 +1,8 @@
 import { familyCpuMicros, processCpuMicros } from "../cpu.ts";
-import { measureCapacity, type Amounts } from "../deliveries.ts";
-import { subscribe } from "../delivery-runs.ts";
+import { callerOf, subscribe } from "../call-api.ts";
+import { measureCapacity, openReceivers, type Amounts } from "../deliveries.ts";
 import { medianOf } from "../numbers.ts";
-import { startPeer } from "../peer.ts";
 import { startProgram } from "../program.ts";
-import type { ReceiverQuestion, ReceiverReport } from "../receiver.ts";
 import type { BenchContext } from "../requests.ts";
 
 /** The cost of a delivery with a feature, relative to one without directly before. */
@@ -46,27 +44,17 @@ function micros(amounts: Amounts, name: string): number {
 
 /** Inserts rows by SQL as fast as they can be delivered, with each feature and without, in turn. */
 export async function measureFeatures(context: BenchContext): Promise<readonly FeatureResult[]> {
-  const { surroundings, scale, atEnd, progress } = context;
+  const { surroundings, scale, progress } = context;
   const { token, userId, postgresPid } = surroundings;
   const databaseUrl = await surroundings.copyDatabase("svc_features");
   const pool = surroundings.connect(databaseUrl);
-  const receiver = startPeer<ReceiverQuestion, ReceiverReport>("receiver.ts");
-  atEnd(() => receiver.end());
-  const api = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => api.stop());
-  const dispatcher = await startProgram({ name: "dispatcher", surroundings, databaseUrl });
-  atEnd(() => dispatcher.stop());
-  const { port: receiverPort } = await receiver.ask({ kind: "begin" });
-  await subscribe({ port: api.port, token, receiverPort });
-  const { rows } = await pool.query<{ readonly id: number }>("SELECT id FROM svc.subscriptions");
-  const ask = async ([method, path, body]: readonly [string, string, object]): Promise<void> => {
-    const response = await fetch(`http://127.0.0.1:${api.port}/svc-api/webhooks/${rows[0]?.id}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-  };
+  const api = await startProgram(context, "api", { databaseUrl });
+  const dispatcher = await startProgram(context, "dispatcher", { databaseUrl });
+  const receiver = await openReceivers(context.atEnd);
+  const callApi = callerOf({ port: api.port, token });
+  const id = await subscribe(callApi, receiver.ports[0] ?? 0);
+  const ask = ([method, path, body]: readonly [string, string, object]): Promise<unknown> =>
+    callApi(method, `/svc-api/webhooks/${id}${path}`, body);
   const meters = {
     dispatcher: () => processCpuMicros(dispatcher.pid),
     postgresql: () => familyCpuMicros(postgresPid),

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
-import { type Peer, startPeer } from "../peer.ts";
+import { callerOf, subscribe } from "../call-api.ts";
+import { openReceivers, writeEvenly, type Receiver } from "../deliveries.ts";
 import type { BenchContext } from "../requests.ts";
-import type { CrowdQuestion, CrowdReport } from "./receivers.ts";
 
 /**
  * Opens two receivers: the first for the fresh deliveries of another user, the second for those of
@@ -17,22 +18,15 @@ export async function openPair({
   /** Port of the API. */
   readonly port: number;
 }): Promise<{
-  readonly crowd: Peer<CrowdQuestion, CrowdReport>;
+  readonly crowd: Receiver;
   /** Id of the other user. */
   readonly freshId: number;
   /** Subscription of the benchmark's user. */
   readonly subscriptionId: number;
 }> {
-  const crowd = startPeer<CrowdQuestion, CrowdReport>("webhooks/receivers.ts");
-  atEnd(() => crowd.end());
-  const { ports } = await crowd.ask({ kind: "open", count: 2 });
-  const response = await fetch(`http://127.0.0.1:${port}/svc-api/webhooks`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${surroundings.token}`, "content-type": "application/json" },
-    body: JSON.stringify({ url: `http://127.0.0.1:${ports[1]}/`, resource: "notes", events: ["on_create"] }),
-  });
-  if (response.status !== 201) throw new Error(`The subscription was refused: ${await response.text()}`);
-  const { id } = (await response.json()) as { readonly id: number };
+  const crowd = await openReceivers(atEnd, 2);
+  const [freshPort, ownPort = 0] = crowd.ports;
+  const id = await subscribe(callerOf({ port, token: surroundings.token }), ownPort);
   const { rows } = await pool.query<{ readonly id: number }>(
     `WITH fresh AS (
        INSERT INTO svc.users (name, email) VALUES ('Fresh', 'fresh@example.com') RETURNING id
@@ -41,7 +35,25 @@ export async function openPair({
        SELECT fresh.id, $2, resource, events, encrypted_secret, secret_hint, now() FROM svc.subscriptions AS own CROSS JOIN fresh WHERE own.id = $1
      )
      SELECT id FROM fresh`,
-    [id, `http://127.0.0.1:${ports[0]}/`],
+    [id, `http://127.0.0.1:${freshPort}/`],
   );
   return { crowd, freshId: rows[0]?.id ?? 0, subscriptionId: id };
+}
+
+/** Returns the p99 of the other user's deliveries in ms, at 60 changes a second. */
+export async function freshP99({
+  pool,
+  crowd,
+  freshId,
+  durationMs,
+}: {
+  readonly pool: Pool;
+  readonly crowd: Receiver;
+  readonly freshId: number;
+  readonly durationMs: number;
+}): Promise<number> {
+  await crowd.ask({ kind: "begin" });
+  await writeEvenly({ pool, userIds: [freshId], ratePerSecond: 60, durationMs });
+  await sleep(1_000);
+  return (await crowd.ask({ kind: "report", below: 1 })).latencyMs.p99;
 }

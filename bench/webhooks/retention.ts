@@ -5,11 +5,10 @@ import { makeFolder, removeFolder } from "../../test/support/private-process.ts"
 import { until } from "../../test/support/wait.ts";
 import { serviceSettings } from "../mapping-files.ts";
 import { medianOf } from "../numbers.ts";
-import { startProgram } from "../program.ts";
+import { startProgram, type Program } from "../program.ts";
 import type { BenchContext } from "../requests.ts";
-import { writeEvenly } from "./crowd.ts";
 import { makeHistory } from "./history.ts";
-import { openPair } from "./pair.ts";
+import { freshP99, openPair } from "./pair.ts";
 
 export interface RetentionResult {
   readonly deliveries: number;
@@ -27,48 +26,36 @@ export interface RetentionResult {
 }
 
 const rounds = 3;
-const ratePerSecond = 60;
 const limitMs = 900_000;
 
 /** Measures the removal of old deliveries by a dispatcher, while others are made. */
 export async function measureRetention(context: BenchContext): Promise<RetentionResult> {
-  const { surroundings, scale, atEnd, progress } = context;
+  const { surroundings, scale, progress } = context;
   const databaseUrl = await surroundings.copyDatabase("svc_retention");
   const pool = surroundings.connect(databaseUrl);
-  const api = await startProgram({ name: "api", surroundings, databaseUrl });
-  atEnd(() => api.stop());
+  const api = await startProgram(context, "api", { databaseUrl });
   const { crowd, freshId, subscriptionId } = await openPair({ context, pool, port: api.port });
   const deliveries = Math.max(5_000, Math.round(1_000_000 * scale));
   const history = { subscriptionId, userId: surroundings.userId, count: deliveries, age: "40 days" };
   progress(`${deliveries} old deliveries`);
   await makeHistory(pool, history);
   const full = await bytesOf(pool);
-  const durationMs = 15_000 * scale;
-  const phase = async (): Promise<number> => {
-    await crowd.ask({ kind: "begin" });
-    await writeEvenly({ pool, userIds: [freshId], ratePerSecond, durationMs });
-    await sleep(1_000);
-    return (await crowd.ask({ kind: "report", below: 1 })).latencyMs.p99;
-  };
-  const start = async (days: number): Promise<{ stop(): Promise<void> }> => {
-    const dispatcher = await startProgram({
-      name: "dispatcher",
-      surroundings,
+  const phase = (durationMs = 15_000 * scale): Promise<number> =>
+    freshP99({ pool, crowd, freshId, durationMs });
+  const start = (days: number): Promise<Program> =>
+    startProgram(context, "dispatcher", {
       databaseUrl,
       env: { SVC_CONFIG_DIR: configurationWith(days, context) },
     });
-    atEnd(() => dispatcher.stop());
-    return dispatcher;
-  };
   const pairs: { readonly idle: number; readonly working: number; readonly perSecond: number }[] = [];
   for (let round = 0; round < rounds; round += 1) {
     progress(`fresh deliveries without and beside retention, round ${round + 1} of ${rounds}`);
     const without = await start(0);
-    await writeEvenly({ pool, userIds: [freshId], ratePerSecond, durationMs: 2_000 });
+    await phase(2_000);
     const idle = await phase();
     await without.stop();
     const dispatcher = await start(30);
-    await writeEvenly({ pool, userIds: [freshId], ratePerSecond, durationMs: 2_000 });
+    await phase(2_000);
     const [before, startedAt] = [await oldCount(pool), performance.now()];
     const working = await phase();
     const perSecond = (before - (await oldCount(pool))) / ((performance.now() - startedAt) / 1_000);
