@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Attacker } from "./attacker.ts";
+import type { Attacker, Question } from "./attacker.ts";
 import { prefix, type Scene } from "./scene.ts";
 
 /** An attack by one hostile client, which continues until it is stopped. */
@@ -34,6 +34,11 @@ export async function together(
       }
     }),
   );
+}
+
+/** Returns the run of an attack by `width` clients that each repeat a request. */
+export function sends(width: number, question: () => Question): Attack["run"] {
+  return (attacker, signal) => together(width, signal, () => attacker.send(question()));
 }
 
 /** Keeps `width` connections open until `signal` aborts, and calls the function with each. */

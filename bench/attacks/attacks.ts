@@ -8,7 +8,7 @@ import {
   megabyte,
   notes,
   removeRecords,
-  together,
+  sends,
 } from "./attack.ts";
 import { batchAttacks } from "./batch-attacks.ts";
 import { connectionAttacks } from "./connection-attacks.ts";
@@ -66,16 +66,16 @@ const texts = Array.from({ length: 50 }, (_, index) => ({ text: { contains: `é$
 export const attacks: readonly Attack[] = [
   {
     name: "amounts of 150,000 digits",
-    run: (attacker, signal) =>
-      together(8, signal, () =>
-        attacker.send({ method: "POST", path: notes, body: fresh({ amount: `${"1".repeat(150_000)}x` }) }),
-      ),
+    run: sends(8, () => ({
+      method: "POST",
+      path: notes,
+      body: fresh({ amount: `${"1".repeat(150_000)}x` }),
+    })),
   },
   {
     name: "lists of 100 records of 1 MB",
     prepare: makeLarge,
-    run: (attacker, signal) =>
-      together(20, signal, () => attacker.send({ method: "GET", path: `${notes}?per_page=100` })),
+    run: sends(20, () => ({ method: "GET", path: `${notes}?per_page=100` })),
   },
   {
     name: "lists of 1 MB records that nobody reads",
@@ -90,62 +90,46 @@ export const attacks: readonly Attack[] = [
   {
     name: "200 creates of 1 MB at once",
     prepare: removeRecords,
-    run: (attacker, signal) =>
-      together(200, signal, () =>
-        attacker.send({ method: "POST", path: notes, body: fresh({ text: megabyte }) }),
-      ),
+    run: sends(200, () => ({ method: "POST", path: notes, body: fresh({ text: megabyte }) })),
   },
   {
     name: "creates of 1 MB whose clients leave",
     prepare: removeRecords,
-    run: (attacker, signal) =>
-      together(200, signal, () =>
-        attacker.send({ method: "POST", path: notes, body: fresh({ text: megabyte }), leavesAfterMs: 50 }),
-      ),
+    run: sends(200, () => ({
+      method: "POST",
+      path: notes,
+      body: fresh({ text: megabyte }),
+      leavesAfterMs: 50,
+    })),
   },
   {
     name: "200 bodies of 1 MB that are refused",
-    run: (attacker, signal) =>
-      together(200, signal, () =>
-        attacker.send({ method: "POST", path: notes, body: fresh({ amount: "none", text: megabyte }) }),
-      ),
+    run: sends(200, () => ({ method: "POST", path: notes, body: fresh({ amount: "none", text: megabyte }) })),
   },
   {
     name: "bodies of 330,000 objects",
-    run: (attacker, signal) =>
-      together(200, signal, () =>
-        attacker.send({
-          method: "POST",
-          path: notes,
-          body: fresh({ meta: "@" }).replace('"@"', `[${"{},".repeat(330_000)}0]`),
-        }),
-      ),
+    run: sends(200, () => ({
+      method: "POST",
+      path: notes,
+      body: fresh({ meta: "@" }).replace('"@"', `[${"{},".repeat(330_000)}0]`),
+    })),
   },
   {
     name: "Json with Prisma's own keys",
-    run: (attacker, signal) =>
-      together(8, signal, () =>
-        attacker.send({
-          method: "POST",
-          path: notes,
-          body: fresh({ meta: { a: { __prismaRawParameters__: { $type: "Json", value: "{}" } } } }),
-        }),
-      ),
+    run: sends(8, () => ({
+      method: "POST",
+      path: notes,
+      body: fresh({ meta: { a: { __prismaRawParameters__: { $type: "Json", value: "{}" } } } }),
+    })),
   },
   {
     name: "bodies over the limit, on kept connections",
-    run: (attacker, signal) =>
-      together(50, signal, () =>
-        attacker.send({ method: "POST", path: notes, body: fresh({ text: megabyte.repeat(2) }) }),
-      ),
+    run: sends(50, () => ({ method: "POST", path: notes, body: fresh({ text: megabyte.repeat(2) }) })),
   },
   {
     name: "searches of 100 characters over long columns",
     prepare: makeLong,
-    run: (attacker, signal) =>
-      together(100, signal, () =>
-        attacker.send({ method: "GET", path: `${notes}?search=${"ab%20".repeat(33)}c` }),
-      ),
+    run: sends(100, () => ({ method: "GET", path: `${notes}?search=${"ab%20".repeat(33)}c` })),
   },
   {
     name: "5,000 silent connections",
@@ -154,27 +138,21 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: "tokens that do not exist",
-    run: (attacker, signal) =>
-      together(100, signal, () =>
-        attacker.send({
-          method: "GET",
-          path: notes,
-          token: `svc_${"x".repeat(43)}`,
-          localAddress: "127.0.0.2",
-        }),
-      ),
+    run: sends(100, () => ({
+      method: "GET",
+      path: notes,
+      token: `svc_${"x".repeat(43)}`,
+      localAddress: "127.0.0.2",
+    })),
   },
   {
     name: "previews of a filter with 50 texts on 1 MB records",
     prepare: makeAccented,
-    run: (attacker, signal) =>
-      together(20, signal, () =>
-        attacker.send({
-          method: "POST",
-          path: `${prefix}/webhooks/preview`,
-          body: JSON.stringify({ resource: "notes", events: ["on_create"], filter: { or: texts } }),
-        }),
-      ),
+    run: sends(20, () => ({
+      method: "POST",
+      path: `${prefix}/webhooks/preview`,
+      body: JSON.stringify({ resource: "notes", events: ["on_create"], filter: { or: texts } }),
+    })),
   },
   ...connectionAttacks,
   ...batchAttacks,

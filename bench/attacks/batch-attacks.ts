@@ -1,4 +1,4 @@
-import { type Attack, fresh, notes, removeRecords, together } from "./attack.ts";
+import { type Attack, fresh, notes, removeRecords, sends } from "./attack.ts";
 
 /** Limit of the service for the operations of one batch. */
 const mostOperations = 1_000;
@@ -16,35 +16,26 @@ export const batchAttacks: readonly Attack[] = [
   {
     name: "batches of 1,000 creates",
     prepare: removeRecords,
-    run: (attacker, signal) =>
-      together(20, signal, () =>
-        attacker.send({ method: "POST", path: `${notes}/batch`, body: batchOf(mostOperations) }),
-      ),
+    run: sends(20, () => ({ method: "POST", path: `${notes}/batch`, body: batchOf(mostOperations) })),
   },
   {
     name: "batches of 1 MB",
     prepare: removeRecords,
-    run: (attacker, signal) =>
-      together(50, signal, () =>
-        attacker.send({
-          method: "POST",
-          path: `${notes}/batch`,
-          body: batchOf(mostOperations, { text: "a".repeat(900) }),
-        }),
-      ),
+    run: sends(50, () => ({
+      method: "POST",
+      path: `${notes}/batch`,
+      body: batchOf(mostOperations, { text: "a".repeat(900) }),
+    })),
   },
   {
     name: "batches whose last of 1,000 operations is refused",
     prepare: removeRecords,
-    run: (attacker, signal) =>
-      together(20, signal, () =>
-        attacker.send({
-          method: "POST",
-          path: `${notes}/batch`,
-          body: batchOf(mostOperations).replace(/\{"method":"create","data":\{[^{}]*\}\}\]\}$/, (last) =>
-            last.replace('"amount":"1"', '"amount":"none"'),
-          ),
-        }),
+    run: sends(20, () => ({
+      method: "POST",
+      path: `${notes}/batch`,
+      body: batchOf(mostOperations).replace(/\{"method":"create","data":\{[^{}]*\}\}\]\}$/, (last) =>
+        last.replace('"amount":"1"', '"amount":"none"'),
       ),
+    })),
   },
 ];

@@ -1,4 +1,5 @@
-import { type Attack, attackerId, makeRecords, notes, together } from "./attack.ts";
+import { callerOf } from "../call-api.ts";
+import { type Attack, attackerId, makeRecords, notes, sends, together } from "./attack.ts";
 import type { Scene } from "./scene.ts";
 
 /** Makes many small records of one user, for lists without a fitting index. */
@@ -32,13 +33,11 @@ const conditions = [
 
 /** Returns the path of a later page. */
 async function deepPage(scene: Pick<Scene, "port" | "token">, path: string): Promise<string> {
+  const callApi = callerOf(scene);
   let cursor = "";
   for (let page = 0; page < 5; page += 1) {
-    const response = await fetch(`http://127.0.0.1:${scene.port}${path}&cursor=${cursor}`, {
-      headers: { authorization: `Bearer ${scene.token}` },
-    });
-    const { next_cursor: next } = (await response.json()) as { readonly next_cursor?: string | null };
-    cursor = next ?? cursor;
+    const { next_cursor: next } = await callApi("GET", `${path}&cursor=${cursor}`);
+    if (typeof next === "string") cursor = next;
   }
   return `${path}&cursor=${cursor}`;
 }
@@ -55,42 +54,30 @@ export const listAttacks: readonly Attack[] = [
   {
     name: "sorts of 100,000 records without an index",
     prepare: makeMany,
-    run: (attacker, signal) =>
-      together(100, signal, () =>
-        attacker.send({
-          method: "GET",
-          path: `${notes}?sort=-text,amount,-created_at&per_page=100&page=900`,
-        }),
-      ),
+    run: sends(100, () => ({
+      method: "GET",
+      path: `${notes}?sort=-text,amount,-created_at&per_page=100&page=900`,
+    })),
   },
   {
     name: "exact counts of wide filters",
     prepare: makeMany,
-    run: (attacker, signal) =>
-      together(100, signal, () =>
-        attacker.send({
-          method: "GET",
-          path: `${notes}?count=exact&per_page=1&filter[text][contains]=a&filter[meta.kind][ne]=9`,
-        }),
-      ),
+    run: sends(100, () => ({
+      method: "GET",
+      path: `${notes}?count=exact&per_page=1&filter[text][contains]=a&filter[meta.kind][ne]=9`,
+    })),
   },
   {
     name: "includes of 100 records for each of 100",
     prepare: makeParents,
-    run: (attacker, signal) =>
-      together(100, signal, () =>
-        attacker.send({ method: "GET", path: `${notes}?include=comments&per_page=100` }),
-      ),
+    run: sends(100, () => ({ method: "GET", path: `${notes}?include=comments&per_page=100` })),
   },
   {
     name: "groups of conditions that no record meets",
     prepare: makeMany,
-    run: (attacker, signal) =>
-      together(100, signal, () =>
-        attacker.send({
-          method: "GET",
-          path: `${notes}?cursor=&filter[not][text][contains]=a&filter[text][contains]=a`,
-        }),
-      ),
+    run: sends(100, () => ({
+      method: "GET",
+      path: `${notes}?cursor=&filter[not][text][contains]=a&filter[text][contains]=a`,
+    })),
   },
 ];
