@@ -173,30 +173,38 @@ export async function planChanges(client: Client, definitions: Definitions): Pro
       ...changes.ends.changed,
     ],
     referred: changes.ends.referred,
-    losses: changes.losses,
+    losses: [...changes.losses, ...(await lostEvents(client, removed, installed))],
     impossible: changes.impossible,
     notes: [
       ...findings,
       ...changes.notes,
       ...keptTables(definitions, installed),
-      ...(await webhooksOf(client, removed)),
       ...(await findUndelivered(client)).map(undeliveredNote),
     ],
     leftAlone: changes.leftAlone,
   };
 }
 
-/** Returns a note for each resource that no file defines any more, and active webhooks name. */
-async function webhooksOf(client: Client, removed: readonly InstalledResource[]): Promise<readonly string[]> {
-  if (removed.length === 0) return [];
+/**
+ * Returns a loss for each resource that no file defines any more, and active webhooks get. Without
+ * its capture, running processes accept changes of which nobody learns. The folder may be wrong.
+ */
+async function lostEvents(
+  client: Client,
+  removed: readonly InstalledResource[],
+  { triggers }: Installed,
+): Promise<readonly string[]> {
+  const captured = removed.filter(({ table }) => triggers.some((trigger) => trigger.table === table));
+  if (captured.length === 0) return [];
   const { rows } = await client.query<{ resource: string; count: number }>(
-    `SELECT resource, count(*)::int AS count FROM svc.subscriptions
-     WHERE is_active AND resource = ANY($1) GROUP BY resource ORDER BY resource`,
-    [removed.map(({ name }) => name)],
+    `SELECT removed.resource, count(*)::int AS count FROM unnest($1::text[]) AS removed (resource)
+     JOIN svc.subscriptions AS webhook ON webhook.is_active AND webhook.resource IN (removed.resource, '*')
+     GROUP BY removed.resource ORDER BY removed.resource`,
+    [captured.map(({ name }) => name)],
   );
   return rows.map(
     ({ resource, count }) =>
-      `No mapping file has the resource ${resource} any more: ${counted(count, "active webhook gets", "active webhooks get")} no more events.`,
+      `No mapping file has the resource ${resource} any more: ${counted(count, "active webhook of it or of * gets", "active webhooks of it or of * get")} no more events of it. Is SVC_CONFIG_DIR the right folder?`,
   );
 }
 

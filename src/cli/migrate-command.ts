@@ -29,7 +29,7 @@ export function addMigrateCommand(
     .option("--plan", "print the SQL and change nothing")
     .option(
       "--allow-destructive",
-      "also make the changes that lose data, or drop an index or constraint of the service",
+      "also make the changes that lose data or events, or drop an index or constraint of the service",
     )
     .option("--json", "print JSON")
     .action((options: Options) =>

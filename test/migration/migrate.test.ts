@@ -324,15 +324,22 @@ describe("applyMigration", () => {
     ]);
   });
 
-  it("notes the active webhooks of a resource that left the mapping", async () => {
+  it("refuses to take the events of a resource that left the mapping from active webhooks", async () => {
     await scene.migrate(shop);
     await client.query(`INSERT INTO svc.users (name, email) VALUES ('Ann', 'ann@example.com');
       INSERT INTO svc.subscriptions (user_id, url, resource, events, is_active, encrypted_secret, secret_hint)
       SELECT 1, 'https://example.com', resource, '{on_create}', "on", 'x', 'x'
       FROM (VALUES ('orders', true), ('orders', false), ('customers', true), ('*', true)) AS given (resource, "on")`);
-    expect((await scene.plan(definitionsOf(customers))).notes.slice(1)).to.deep.equal([
-      "No mapping file has the resource orders any more: 1 active webhook gets no more events.",
+    const { losses } = await scene.plan(definitionsOf(customers));
+    expect(losses).to.deep.equal([
+      "No mapping file has the resource orders any more: 2 active webhooks of it or of * get no more events of it. Is SVC_CONFIG_DIR the right folder?",
     ]);
+
+    const refusal = await scene.migrate(definitionsOf(customers)).catch(String);
+    await client.query(insertOrder);
+
+    expect(refusal).to.include(losses[0]);
+    expect(await scene.rows("SELECT resource FROM svc.events")).to.have.length(2);
   });
 
   it("keeps the table that a resource moves away from, and reports it", async () => {
