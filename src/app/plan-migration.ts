@@ -187,7 +187,7 @@ export async function planChanges(client: Client, definitions: Definitions): Pro
 
 /**
  * Returns a loss for each resource that no file defines any more, and active webhooks get. Without
- * its capture, running processes accept changes of which nobody learns. The folder may be wrong.
+ * its capture, running processes accept changes that send no event. The folder may be wrong.
  */
 async function lostEvents(
   client: Client,

