@@ -241,10 +241,20 @@ function roomOfSilent({ inFlight, slots, now }: State, { user, receiver }: Usage
   return user.inUse + user.pending <= reserved && flights.length < share(3) ? 1 : 0;
 }
 
+/**
+ * Returns whether slots are left for users who come later. In the last quarter of the slots, a user
+ * may have fewer than are free. Without this limit, two users whose new receivers hang took all
+ * slots, until their attempts timed out.
+ */
+function leavesSlots({ inUse, slots }: State, user: Usage): boolean {
+  return inUse < Math.floor((slots * 3) / 4) || user.inUse < slots - inUse;
+}
+
 function canTake(state: State, usages: Usages): boolean {
   const { inUse, slots, livelyLimit } = state;
   return (
     inUse < slots &&
+    leavesSlots(state, usages.user) &&
     roomOfSilent(state, usages, 1) > 0 &&
     usages.limits.every(
       ({ used, most, holder }) => used.inUse < most() || (isLively(holder) && inUse < livelyLimit),

@@ -90,7 +90,8 @@ describe("createReceiverSlots", () => {
         Array.from({ length: 4 }),
       );
       expect(begunOf(visitAll(slots, "e", 4))).to.equal(2);
-      expect(begunOf(visitAll(slots, "new", 9))).to.equal(2);
+      expect(begunOf(visitAll(slots, "new", 9))).to.equal(1);
+      expect(begunOf(visitAll(slots, "newer", 10))).to.equal(1);
     });
 
     it("lets a user with nothing in flight try one of them, up to three quarters of the slots", () => {
@@ -133,6 +134,17 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visitAll(slots, "a", 0))).to.equal(2);
     });
 
+    it("leaves slots to users who come later, while nobody knows yet that they hang", () => {
+      const slots = create({ slots: 48, perUser: 24, perReceiver: 12 });
+      const fill = (user: number): number =>
+        Array.from({ length: 30 }, (_, index) => visit(slots, `new ${user} ${index}`, user)).filter(
+          (one) => one?.state === "begun",
+        ).length;
+
+      expect([1, 2, 3, 4, 5].map(fill)).to.deep.equal([24, 12, 6, 3, 2]);
+      expect(visit(slots, "a", 6)?.state).to.equal("begun");
+    });
+
     it("gives one of them a slot when there is only one slot", () => {
       const slots = create({ slots: 1 });
       visit(slots, "a", 0)?.release(0);
@@ -165,7 +177,7 @@ describe("createReceiverSlots", () => {
 
       visits[0]?.release();
 
-      expect(visits.map(stateOf)).to.deep.equal(["begun", "begun", "begun", "begun", "waits", "waits"]);
+      expect(visits.map(stateOf)).to.deep.equal(["begun", "begun", "begun", "waits", "begun", "waits"]);
     });
 
     it("counts reserved places until they are released", () => {
@@ -231,7 +243,9 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visits)).to.equal(3);
       others[0]?.release();
       expect(begunOf(visits)).to.equal(4);
-      expect(visitAll(slots, "d", 4).map(stateOf)).to.deep.equal(["begun", "begun"]);
+      expect(["d", "e"].map((origin, user) => begunOf(visitAll(slots, origin, 4 + user)))).to.deep.equal([
+        1, 1,
+      ]);
     });
 
     for (const [durationMs, perReceiver, waiting] of [
@@ -241,7 +255,7 @@ describe("createReceiverSlots", () => {
       [1, 8, 200],
     ] as const) {
       it(`lets ${waiting} wait for ${perReceiver} slots of ${durationMs} ms: a tenth of a second, and 200 at most`, () => {
-        const slots = create({ perReceiver });
+        const slots = create({ slots: 12, perReceiver });
         attempt(slots, durationMs);
 
         const visits = visitAll(slots);
@@ -277,8 +291,8 @@ describe("createReceiverSlots", () => {
 
   describe("of waiting attempts", () => {
     it("gives up those without a free slot within the patience, and their places", async () => {
-      const slots = create({ slots: 2, patienceMs: 40 });
-      const begun = visitAll(slots);
+      const slots = create({ slots: 1, patienceMs: 40 });
+      const first = visit(slots) as Visit;
       const waiting = visitAll(slots, "b", 2);
       expect(waiting.map(stateOf)).to.deep.equal(["waits", "waits"]);
       nowMs += 41;
@@ -288,8 +302,8 @@ describe("createReceiverSlots", () => {
         what: "the end of the patience",
       });
 
-      expect([...begun, late].map(stateOf)).to.deep.equal(["begun", "begun", "waits"]);
-      begun[0]?.release();
+      expect([first, late].map(stateOf)).to.deep.equal(["begun", "waits"]);
+      first.release();
       expect(late.state).to.equal("begun");
       expect(visitAll(slots, "b", 2)).to.have.length(2);
     });
