@@ -3,6 +3,7 @@ import type { ApiContext } from "../http/state.ts";
 import { messageOf, overloadedError, validationError } from "../kit/errors.ts";
 import { createSharedPlaces, type Turns } from "../kit/turns.ts";
 import type { Caller } from "../kit/caller.ts";
+import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import type { EventFeed, FeedPage, FeedQuery } from "./event-feed.ts";
 import type { EventHorizon } from "./event-horizon.ts";
@@ -122,14 +123,12 @@ function open(
   ctx: ApiContext,
   { query, after }: { readonly query: FeedQuery; readonly after: bigint | undefined },
 ): void {
-  const { id } = ctx.state.caller;
-  const own = [...state.open].filter((stream) => stream.ctx.state.caller.id === id).length;
-  if (state.open.size >= state.limits.streams || own >= state.limits.perUser) throw overloadedError(10);
   const last = readPosition(ctx.get("Last-Event-ID"));
   if (last === "wrong")
     throw validationError({
       "Last-Event-ID": ["The Last-Event-ID header must be the id or the UUID of an event."],
     });
+  makeRoom(state, ctx.state.caller);
   const stream: Stream = { ctx, query, isOver: state.isOver, wake: undefined };
   state.open.add(stream);
   // Node.js warns about more than ten listeners for the same event, and a piped answer has more.
@@ -141,6 +140,25 @@ function open(
   ctx.type = "text/event-stream";
   ctx.set({ "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
   ctx.body = Readable.from(guarded(state, ctx, chunks(state, stream, last ?? after)), { objectMode: false });
+}
+
+/**
+ * Ends a stream of the user with the most, when the process has too many and the caller fewer.
+ * Otherwise ten users could keep all others from their events.
+ *
+ * @throws AppError `server.overloaded`.
+ */
+function makeRoom({ open: streams, limits: all }: State, { id }: Caller): void {
+  const ofUsers = groupBy([...streams], (stream) => stream.ctx.state.caller.id);
+  const own = ofUsers.get(id)?.length ?? 0;
+  if (own >= all.perUser) throw overloadedError(10);
+  if (streams.size < all.streams) return;
+  const [[oldest, ...others] = []] = [...ofUsers.values()].toSorted(
+    (one, other) => other.length - one.length,
+  );
+  if (oldest === undefined || others.length <= own) throw overloadedError(10);
+  streams.delete(oldest);
+  oldest.ctx.res.destroy();
 }
 
 function end(stream: Stream): void {

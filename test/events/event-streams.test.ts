@@ -371,4 +371,17 @@ describe("createEventStreams", () => {
     expect([second.status, second.headers["retry-after"]]).to.deep.equal([503, "10"]);
     expect(third.status).to.equal(503);
   });
+
+  it("ends the oldest stream of the user with the most, for a user with fewer than that has then", async () => {
+    await serve(feedOf(0), 0, { streams: 3 });
+    const [oldest, ...others] = [await open(), await open(), await open("bob")];
+
+    const late = await open("cleo");
+    await until(() => oldest.isEnded(), { what: "the end of Ada's oldest stream" });
+
+    expect(late.status).to.equal(200);
+    expect((await open("cleo")).status).to.equal(503);
+    expect((await open()).status).to.equal(503);
+    expect(others.map((one) => one.isEnded())).to.deep.equal([false, false]);
+  });
 });
