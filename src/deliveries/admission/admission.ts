@@ -98,8 +98,8 @@ interface State extends AdmissionOptions {
 /** A failure is cheap when it took less than this, or less than half the attempt's time limit. */
 const costlyMs = 1_000;
 
-/** Limits of `bytesHeld` for all users and for one user. A single body may be larger. */
-const mostBytes = { all: 32 * 1024 ** 2, ofUser: 16 * 1024 ** 2 };
+/** Limit of `bytesHeld`. A single body may be larger. */
+const mostBytes = 32 * 1024 ** 2;
 
 /**
  * Creates the admission, which keeps users and receivers from delaying one another. Each may use
@@ -155,8 +155,10 @@ function reserve(state: State, request: SlotRequest): Reservation | undefined {
   const receiver = receiverOf(request);
   if (!isUrgent && !breakers.mayAcquire(receiver)) return undefined;
   const ownBytes = state.bytesOfUsers.get(userId) ?? 0;
-  if (state.bytesHeld > 0 && state.bytesHeld + bytes > mostBytes.all) return undefined;
-  if (ownBytes > 0 && ownBytes + bytes > mostBytes.ofUser) return undefined;
+  const freeBytes = mostBytes - state.bytesHeld - bytes;
+  if (state.bytesHeld > 0 && freeBytes < 0) return undefined;
+  // Leaves bytes to users who come later: two users with half of all would leave none.
+  if (ownBytes > 0 && ownBytes + bytes > freeBytes) return undefined;
   const slot = slots[lane].reserve({ userId, origin: originOf(url) });
   if (slot === undefined) return undefined;
   countBytes(state, userId, bytes);

@@ -234,6 +234,18 @@ describe("createAdmission", () => {
       expect(reasonOf(admit(url, some))).to.equal("go");
     });
 
+    it("leaves some to users who come later", () => {
+      const fill = (userId: number): number => {
+        let count = 0;
+        while (reasonOf(admit(url, { userId, bytes: mebibyte })) === "go") count += 1;
+        return count;
+      };
+      create({ perReceiver: 64 });
+
+      expect([1, 2, 3].map(fill)).to.deep.equal([16, 8, 4]);
+      expect(reasonOf(admit(url, { userId: 4, bytes: 4 * mebibyte }))).to.equal("go");
+    });
+
     it("returns them and the slot after any end of an attempt", () => {
       create({ concurrency: 1 });
       for (const end of [
