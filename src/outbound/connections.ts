@@ -124,13 +124,15 @@ function recordTimes(socket: Duplex, asker: Asker): void {
  * connects to these without another look-up, so a second answer cannot differ.
  */
 function vettedLookup(policy: TargetPolicy, lookup: AddressLookup, asker: Asker): LookupFunction {
-  return (hostname, _options, callback) =>
+  return (hostname, options, callback) =>
     lookup(hostname, asker, (error, addresses) => {
       if (error !== null) return callback(error, []);
       const allowed = addresses.filter(({ address }) => policy.refusalOf(address) === undefined);
-      // Node asks for all of them, because of `autoSelectFamily`.
-      if (allowed.length > 0) callback(null, allowed);
-      else callback(refusal(hostname, addresses, policy), []);
+      const [first] = allowed;
+      if (first === undefined) return callback(refusal(hostname, addresses, policy), []);
+      // Asks for one when Node.js runs with `--no-network-family-autoselection`.
+      if (options.all === true) callback(null, allowed);
+      else callback(null, first.address, first.family);
     });
 }
 
