@@ -69,11 +69,14 @@ export function comparisonOf({ type, length }: Pick<Field, "type" | "length">): 
 }
 
 /**
- * Removes the blanks that `char(n)` adds to a text, which PostgreSQL ignores in comparisons. Only
- * such a column fills texts up to its length.
+ * Removes the blanks that `char(n)` adds to a text, which PostgreSQL ignores. Texts of other columns
+ * seldom have just this length and blanks at their end.
  */
 function withoutPadding(text: string, length: number): string {
-  return text.endsWith(" ") && codePoints(text) === length ? text.trimEnd() : text;
+  if (!text.endsWith(" ") || codePoints(text) !== length) return text;
+  let end = text.length;
+  while (text[end - 1] === " ") end -= 1;
+  return text.slice(0, end);
 }
 
 /**

@@ -167,13 +167,15 @@ function compileOperator(
   const comparison = jsonPath === undefined ? comparisonOf(field) : byText;
   const values = given.map((value) => comparison.read(value));
   const [first = "", second = ""] = values;
+  const part = String(given[0] ?? "");
   const read = (value: unknown, steps: Steps): Comparable => {
     const [each, character] = comparison.steps;
     spend(steps, each + (typeof value === "string" ? character * value.length : 0));
     return comparison.read(value);
   };
+  const readValues = madeOf(`compared ${path}`, valuesIn, read);
   const compared = (meets: (value: Comparable) => boolean): Meeting => ({
-    made: madeOf(`compared ${path}`, valuesIn, read),
+    made: readValues,
     meets: (value) => meets(value as Comparable),
   });
   const wanted = new Set(values.map(identity));
@@ -217,11 +219,11 @@ function compileOperator(
     case "between":
       return compared((value) => compare(value, first) >= 0 && compare(value, second) <= 0);
     case "contains":
-      return containing(path, String(first), valuesIn);
+      return containing(path, part, readValues);
     case "starts_with":
-      return atAnEnd(String(first), valuesIn, "start");
+      return atAnEnd(part, readValues, "start");
     case "ends_with":
-      return atAnEnd(String(first), valuesIn, "end");
+      return atAnEnd(part, readValues, "end");
     case "has":
     case "has_all":
       return list((items) => {

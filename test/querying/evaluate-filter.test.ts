@@ -14,6 +14,7 @@ import { createTransform } from "../../src/querying/transform.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { listShop } from "../support/list-shop.ts";
+import { databaseOfSuite } from "../support/own-database.ts";
 import { createRandom, pick } from "../support/random.ts";
 import { shopTables } from "../support/shop-tables.ts";
 
@@ -122,8 +123,8 @@ const values: Readonly<Record<string, readonly unknown[]>> = {
 const paths = Object.keys(values);
 const ordering = ["lt", "lte", "gt", "gte", "between"];
 
-function read(filter: unknown): JsonFilter {
-  const answer = readJsonFilter(filter, shape.filterable);
+function read(filter: unknown, table = shape.filterable): JsonFilter {
+  const answer = readJsonFilter(filter, table);
   if ("faults" in answer) throw new Error(JSON.stringify([filter, ...answer.faults]));
   return answer.filter;
 }
@@ -249,24 +250,31 @@ describe("readJsonFilter", () => {
 describe("compileFilter on a text with a length", () => {
   const codes = definition({ name: "codes", fields: [field("code", "String", { length: 5 })] });
   const { filterable, places: placesOfCodes = new Map() } = listShapeOf(codes, definitionsOf(codes));
+  const database = databaseOfSuite({ poolSize: 1 });
 
-  for (const [filter, value, isPassed] of [
-    [{ code: "ab" }, "ab   ", true],
-    [{ code: ["x", "ab"] }, "ab   ", true],
-    [{ code: "ab   " }, "ab   ", true],
-    [{ code: { ne: "ab" } }, "ab   ", false],
-    [{ code: "a" }, "ab   ", false],
-    [{ code: "ab" }, "ab ", false],
-    [{ code: { contains: "b " } }, "ab   ", true],
+  for (const [filter, stored, isPassed] of [
+    [{ code: "ab" }, "'ab'::char(5)", true],
+    [{ code: ["x", "ab"] }, "'ab'::char(5)", true],
+    [{ code: "ab   " }, "'ab'::char(5)", true],
+    [{ code: { ne: "ab" } }, "'ab'::char(5)", false],
+    [{ code: "a" }, "'ab'::char(5)", false],
+    [{ code: "ab" }, "E'ab\\t'::char(5)", false],
+    [{ code: "ab" }, "'ab '::varchar(5)", false],
+    [{ code: { ends_with: "b" } }, "'ab'::char(5)", true],
+    [{ code: { ends_with: "ab   " } }, "'ab'::char(5)", false],
+    [{ code: { contains: "b " } }, "'ab'::char(5)", false],
   ] as const) {
-    it(`ignores only the blanks of a char(5): ${JSON.stringify(filter)} of "${value}"`, () => {
-      const answer = readJsonFilter(filter, filterable);
-      if ("faults" in answer) throw new Error(JSON.stringify([...answer.faults]));
-      const passes = compileFilter(answer.filter, placesOfCodes);
+    it(`ignores the blanks of a char(5), as SQL does: ${JSON.stringify(filter)} of ${stored}`, async () => {
+      const wanted = read(filter, filterable);
+      const parameters = createParameters();
+      const where = conditionText(conditionOf(wanted), "t", parameters);
+      const text = `SELECT code, (${where}) AS "isPassed" FROM (SELECT ${stored}) AS t (code)`;
+      const { rows: found } = await database.pool.query<{ isPassed: boolean }>(text, [...parameters.values]);
 
-      const record = createJudgedRecord({ code: value });
+      const record = createJudgedRecord(found[0]);
 
-      expect(passes({ record, steps: { left: 1000 } })).to.equal(isPassed);
+      expect(compileFilter(wanted, placesOfCodes)({ record, steps: { left: 1000 } })).to.equal(isPassed);
+      expect(found[0]?.isPassed).to.equal(isPassed);
     });
   }
 });
