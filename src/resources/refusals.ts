@@ -171,7 +171,7 @@ function refusedValue({ fields }: Definition, error: unknown): AppError {
 
 /**
  * Returns a test for the type that refused a value. Ranges of all types share one message, which
- * does not name the type.
+ * does not name the type. A `bit varying` is `varbit` in the files of an import.
  */
 function refusedTypeOf(message: string): (native: string) => boolean {
   const [, type] =
@@ -183,6 +183,7 @@ function refusedTypeOf(message: string): (native: string) => boolean {
   const isBound = message.startsWith("range lower bound");
   return (native) =>
     native === type ||
+    (native === "varbit" && type?.startsWith("bit varying") === true) ||
     (isBound && native.endsWith("range")) ||
     (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
 }

@@ -119,6 +119,7 @@ describe("refuseWrite", () => {
     ["int4range", "22000", "range lower bound must be less than or equal to range upper bound"],
     ["bit(8)", "22026", "bit string length 2 does not match type bit(8)"],
     ["bit varying(8)", "22001", "bit string too long for type bit varying(8)"],
+    ["varbit", "22001", "bit string too long for type bit varying(9)"],
     ["ltree", "42601", "ltree syntax error at character 4"],
   ];
   for (const [native, code, message] of texts) {
