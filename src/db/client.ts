@@ -135,7 +135,7 @@ export async function openDatabase({
       ? pool
       : open(limits.connections, limits.statementTimeoutMs, "", listAnswerMs(limits, queryTimeoutMs));
   if (limits !== undefined) limitResults(lists, limits);
-  // A turn waits for one answer: without its own limit, a vanished server would end it for 35 s.
+  // A turn waits for one answer: without its own limit, a vanished server would hold it for 35 s.
   const relayAnswerMs = Math.min(queryTimeoutMs, relayTimeoutMs + answerMarginMs);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded), relayAnswerMs) : pool;
   for (const one of new Set([pool, relay]))
