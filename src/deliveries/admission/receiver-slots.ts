@@ -269,7 +269,10 @@ function roomOf(state: State, usages: Usages): number {
     const line = isLively(holder) ? Math.min(longestLine, (most * longestLineMs) / holder.usualMs) : 0;
     return most + line - used.inUse - used.pending;
   });
-  const most = Math.min(slots + longestLine - inUse - pending, roomOfSilent(state, usages, 0), ...rooms);
+  // A user with none gets a free slot, however many attempts of others wait.
+  const isFirst = inUse < slots && usages.user.inUse + usages.user.pending === 0;
+  const ofAll = Math.max(slots + longestLine - inUse - pending, isFirst ? 1 : 0);
+  const most = Math.min(ofAll, roomOfSilent(state, usages, 0), ...rooms);
   return Math.max(0, Math.ceil(most));
 }
 

@@ -264,6 +264,17 @@ describe("createReceiverSlots", () => {
       });
     }
 
+    it("gives a user with none a free slot, however many attempts of others wait", () => {
+      const slots = create({ livelyLimit: 6 });
+      for (const [user, origin] of ["a", "b"].entries()) {
+        attempt(slots, 1, origin, user);
+        visitAll(slots, origin, user);
+      }
+
+      expect(visit(slots, "c", 2)?.state).to.equal("begun");
+      expect(visit(slots, "d", 3)).to.equal(undefined);
+    });
+
     it("passes freed slots on in the order of arrival", () => {
       const slots = create({ perReceiver: 1 });
       attempt(slots, 25);
