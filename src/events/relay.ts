@@ -216,7 +216,7 @@ async function retryFailed(state: RelayState): Promise<void> {
   for (const id of unread)
     if (waiting.has(id)) failed.giveBack(id);
     else failed.forget(id);
-  // One at a time, because slow retries would otherwise use both connections of the relay.
+  // One at a time, because slow retries would otherwise use all connections of the relay.
   state.nextRetryMs = Infinity;
   const again = presentAgain(state, events).finally(() => state.underWay.delete(again));
   state.underWay.add(again);
@@ -228,7 +228,7 @@ async function presentAgain(state: RelayState, events: readonly FoundEvent[]): P
   const fit = fitting(state, events);
   for (const { id } of without(events, fit)) state.failed.giveBack(id);
   for (const group of groupBy(fit, (event) => state.slow.groupOf(event)).values()) {
-    // Slow groups must not delay the others, or use both connections of the relay.
+    // Slow groups must not delay the others.
     if (now() - startedAt >= slowRetryMs) for (const { id } of group) state.failed.giveBack(id);
     else await startPublishing(state, group[0]?.resource ?? "", group, { isRetry: true });
   }

@@ -147,6 +147,24 @@ describe("openDatabase", () => {
     });
   }
 
+  it("reads for the relay while a group of new events and a retry wait for a lock", async () => {
+    const limits = { poolSize: 1, relays: true, dispatches: false, isEmbedded: false } as const;
+    const { relay, close } = await openDatabase({ url: created.url, program: "api", ...limits, log });
+    try {
+      const waits = [1, 2].map(() => relay.query("SELECT pg_sleep(1)"));
+      const read = relay.query("SELECT");
+      const first = await Promise.race([
+        read.then(() => "read"),
+        ...waits.map((one) => one.then(() => "wait")),
+      ]);
+      await Promise.all(waits);
+
+      expect(first).to.equal("read");
+    } finally {
+      await close();
+    }
+  });
+
   it("runs the core client on the same pool, with named statements", async () => {
     await createCoreClient(database.pool).$queryRaw`SELECT 41 + ${1}::int AS answer`;
 

@@ -164,7 +164,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     expect(one("svc_queue_messages", { queue: "svc.fanout" })).to.equal(0);
     expect(one("svc_broker_connected")).to.equal(1);
     expect(one("svc_database_pool_connections")).to.be.at.least(1);
-    expect(one("svc_database_pool_limit")).to.equal(service.config.database.poolSize + 6);
+    expect(one("svc_database_pool_limit")).to.equal(service.config.database.poolSize + 7);
     expect(one("svc_receiver_breakers", { state: "open" })).to.equal(0);
     expect(one("svc_configuration_reload_success")).to.equal(1);
     expect(one("svc_configuration_last_reload_success_timestamp_seconds")).to.be.closeTo(
