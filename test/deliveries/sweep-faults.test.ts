@@ -113,11 +113,9 @@ describe("createSweep", () => {
     try {
       await client.query("BEGIN; SELECT FROM svc.deliveries FOR UPDATE");
       start({ store: { ...scene.store, findOrphaned: async () => ({ ids: [gone.id], last: undefined }) } });
-      await until(
-        async () =>
-          (await scene.core.sql("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0,
-        { what: "the wait for the lock" },
-      );
+      const waits =
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await until(async () => (await scene.core.sql(waits)).length > 0, { what: "the wait for the lock" });
       const startedAt = performance.now();
       await scene.work.addDelivery(scene.subscription);
 
