@@ -29,7 +29,7 @@ describe("connectRabbitMq, when the network drops everything", () => {
     const server = await amqpUrl();
     await purgeQueues(server);
     proxy = await startProxy(server);
-    // One second in place of ten, so that the test sees it.
+    // One second in place of five, so that the test sees it.
     url = `${through(proxy, server)}?heartbeat=1`;
   });
 
