@@ -15,7 +15,10 @@ export function Badge({
   return <span className={`badge ${tone}${hasDot ? " dot" : ""}`}>{children}</span>;
 }
 
-/** The tone of each state of the API. A state that is not listed is neutral. */
+/**
+ * The tone of each state of the API and of the stream of events. A state that is not listed is
+ * neutral.
+ */
 const tones: Readonly<Record<string, Tone>> = {
   delivered: "good",
   active: "good",
@@ -39,7 +42,7 @@ const tones: Readonly<Record<string, Tone>> = {
   on_delete: "bad",
 };
 
-/** Shows a state in the API's own word. */
+/** Shows the word of a state in its tone. */
 export function StatusBadge({ status }: { readonly status: string }): JSX.Element {
   return (
     <Badge tone={tones[status] ?? "neutral"} hasDot>
