@@ -13,6 +13,7 @@ import {
   parameterOf,
   takesSeveral,
   timeCondition,
+  valuesOf,
 } from "./filters.ts";
 import type { FilterShape } from "./shape.ts";
 
@@ -28,7 +29,7 @@ export function Conditions(): JSX.Element | null {
           operator === "null"
             ? `${path} ${value === "true" ? "is empty" : "is not empty"}`
             : operator === "between"
-              ? `${path} is between ${value.split(",").map(exactText).join(" and ")}`
+              ? `${path} is between ${valuesOf(value).map(exactText).join(" and ")}`
               : `${path} ${operatorTitle(operator)} ${exactText(value)}`;
         return (
           <li key={`${parameter}=${value}`} className="condition">

@@ -52,6 +52,11 @@ export function shownOf(value: string): string {
   return isOne ? value.replaceAll(/\\([\\,])/g, "$1") : value;
 }
 
+/** Returns each of several values of the URL as it was typed. */
+export function valuesOf(value: string): readonly string[] {
+  return (value.match(/(?:\\[\\,]|\\(?![\\,])|[^\\,])+/g) ?? []).map(shownOf);
+}
+
 export function parameterOf(path: string, operator: string): string {
   return operator === "eq" ? `filter[${path}]` : `filter[${path}][${operator}]`;
 }
