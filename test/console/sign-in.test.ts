@@ -251,6 +251,21 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("says why the API refuses the user whom the issuer sends back", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const subject = `refused-${ada.id}`;
+    const changes = { subject, is_disabled: true };
+    expect((await admin.request("PUT", `/users/${ada.id}`, changes)).status).to.equal(200);
+    const shown = await scene.open(null, "/resources");
+    const { page } = shown;
+    await page.getByRole("button", { name: /^Sign in with 127/ }).click();
+    await signInAt(page, subject);
+
+    await page.getByRole("heading", { name: "The sign-in did not work" }).waitFor();
+    await page.getByText("Your user is disabled. An admin can enable it.").waitFor();
+    await shown.close();
+  });
+
   it("reports that the issuer requires https, which browsers demand", async () => {
     const shown = await scene.open(null, "/");
     await shown.page.evaluate("Object.defineProperty(window, 'isSecureContext', { value: false })");

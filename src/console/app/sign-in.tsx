@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState, type JSX, type SubmitEvent } from "react";
 import { api } from "../api/client.ts";
+import { isStatus } from "../api/api-error.ts";
 import { queryClient, refresh } from "../api/query-client.ts";
 import type { Caller } from "../api/types.ts";
 import { Button } from "../parts/button.tsx";
@@ -89,7 +90,8 @@ export function SignedIn({ onDone }: { readonly onDone: (path: string) => void }
     <main className="sign-in-page">
       <div className="sign-in card stack">
         <h1>{error === null ? "Signing in…" : "The sign-in did not work"}</h1>
-        <ErrorLine error={error} />
+        {/* Nobody was signed out: the API refuses the user or the token, and says why. */}
+        <ErrorLine error={isStatus(error, 401) ? new Error(error.message) : error} />
         {error !== null && <Button onPress={() => onDone("/")}>Begin again</Button>}
       </div>
     </main>
