@@ -70,8 +70,8 @@ const statementTimeoutMs = 30_000;
  */
 const relayTimeoutMs = 2_000;
 /**
- * A read of the outbox has one, while a group of new events and a retry wait for a lock on the
- * others. With two connections, a locked table delayed events of all resources by 1 s in the p99.
+ * Reads of the outbox have one, while new events and a retry wait for a lock on the others. With
+ * two connections, a locked table delayed events of all resources by 1 s in the p99.
  */
 const relayConnections = 3;
 /** Fan-out, sweep and the outcomes of attempts: each has one statement under way. */

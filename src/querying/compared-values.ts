@@ -69,8 +69,8 @@ export function comparisonOf({ type, length }: Pick<Field, "type" | "length">): 
 }
 
 /**
- * Removes the blanks that `char(n)` adds to a text, which PostgreSQL ignores. Texts of other columns
- * seldom have just this length and blanks at their end.
+ * Removes the blanks that `char(n)` adds to a text, which PostgreSQL ignores. Texts of other
+ * columns seldom have just this length and blanks at their end.
  */
 function withoutPadding(text: string, length: number): string {
   if (!text.endsWith(" ") || codePoints(text) !== length) return text;

@@ -167,7 +167,7 @@ function compileOperator(
   const comparison = jsonPath === undefined ? comparisonOf(field) : byText;
   const values = given.map((value) => comparison.read(value));
   const [first = "", second = ""] = values;
-  const part = String(given[0] ?? "");
+  const [part = ""] = given.map(String);
   const read = (value: unknown, steps: Steps): Comparable => {
     const [each, character] = comparison.steps;
     spend(steps, each + (typeof value === "string" ? character * value.length : 0));

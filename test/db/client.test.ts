@@ -149,10 +149,10 @@ describe("openDatabase", () => {
 
   it("reads for the relay while a group of new events and a retry wait for a lock", async () => {
     const limits = { poolSize: 1, relays: true, dispatches: false, isEmbedded: false } as const;
-    const { relay, close } = await openDatabase({ url: created.url, program: "api", ...limits, log });
+    const other = await openDatabase({ url: created.url, program: "api", ...limits, log });
     try {
-      const waits = [1, 2].map(() => relay.query("SELECT pg_sleep(1)"));
-      const read = relay.query("SELECT");
+      const waits = [1, 2].map(() => other.relay.query("SELECT pg_sleep(1)"));
+      const read = other.relay.query("SELECT");
       const first = await Promise.race([
         read.then(() => "read"),
         ...waits.map((one) => one.then(() => "wait")),
@@ -161,7 +161,7 @@ describe("openDatabase", () => {
 
       expect(first).to.equal("read");
     } finally {
-      await close();
+      await other.close();
     }
   });
 
