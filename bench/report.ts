@@ -70,11 +70,12 @@ function scaleReport(results: readonly ScaleOut[]): string {
   return [
     "## More processes",
     prose(
-      `${results[0]?.ratePerSecond ?? 0} creates and deliveries a second, by as many APIs as dispatchers. CPU µs are of all processes of a kind together, for one create and its delivery.`,
+      "Creates with a delivery each, by as many APIs as dispatchers. CPU µs are of all processes of a kind together, for one create and its delivery.",
     ),
     markdownTable(
       [
         "Each",
+        "creates/s in all",
         "CPU µs",
         "`svc api`",
         "`svc dispatcher`",
@@ -86,8 +87,9 @@ function scaleReport(results: readonly ScaleOut[]): string {
         "share of each dispatcher, %",
         "cores when idle: api, dispatcher",
       ],
-      results.map(({ processes, cpuMicros, walBytes, latencyMs, shares, idleCores }): Row => [
+      results.map(({ processes, ratePerSecond, cpuMicros, walBytes, latencyMs, shares, idleCores }): Row => [
         processes,
+        ratePerSecond,
         fixed(sumOf(Object.values(cpuMicros))),
         fixed(cpuMicros["svc api"]),
         fixed(cpuMicros["svc dispatcher"]),

@@ -16,10 +16,13 @@ import { createRequest } from "./request-specs.ts";
 import { walBytes } from "./statements.ts";
 import { allPublished, type BenchContext } from "./requests.ts";
 
-/** The same load on this many APIs and as many dispatchers. */
-export interface ScaleOut {
+/** The load on this many APIs and as many dispatchers, all together. */
+interface Load {
   readonly processes: number;
   readonly ratePerSecond: number;
+}
+
+export interface ScaleOut extends Load {
   /** CPU per create and delivery, of all processes of a kind together, in µs. */
   readonly cpuMicros: Amounts;
   /** The same of idle processes, in cores. */
@@ -30,22 +33,32 @@ export interface ScaleOut {
   readonly shares: readonly number[];
 }
 
-const ratePerSecond = 200;
+/**
+ * The same load on more processes, then the same on each. A process takes more CPU for a create
+ * when it has less to do. Only the last three rows show what processes cost one another.
+ */
+const loads: readonly Load[] = [
+  { processes: 1, ratePerSecond: 200 },
+  { processes: 2, ratePerSecond: 200 },
+  { processes: 4, ratePerSecond: 200 },
+  { processes: 2, ratePerSecond: 100 },
+  { processes: 1, ratePerSecond: 50 },
+];
 
-/** Measures 200 creates and deliveries a second by 1, 2 and 4 APIs and dispatchers. */
+/** Measures creates with a delivery each by 1, 2 and 4 APIs and dispatchers. */
 export async function measureScaleOut(context: BenchContext): Promise<readonly ScaleOut[]> {
   const results: ScaleOut[] = [];
-  for (const processes of [1, 2, 4]) {
-    context.progress(`${ratePerSecond}/s by ${processes} APIs and as many dispatchers`);
-    results.push(await measureWith(processes, context));
+  for (const load of loads) {
+    context.progress(`${load.ratePerSecond}/s by ${load.processes} APIs and as many dispatchers`);
+    results.push(await measureWith(load, context));
   }
   return results;
 }
 
-async function measureWith(processes: number, context: BenchContext): Promise<ScaleOut> {
+async function measureWith({ processes, ratePerSecond }: Load, context: BenchContext): Promise<ScaleOut> {
   const { surroundings, generator, scale } = context;
   const { token, userId, postgresPid, rabbitMqPid } = surroundings;
-  const databaseUrl = await surroundings.copyDatabase(`svc_scale_${processes}`);
+  const databaseUrl = await surroundings.copyDatabase(`svc_scale_${processes}_${ratePerSecond}`);
   const pool = surroundings.connect(databaseUrl);
   const startAll = async (name: "api" | "dispatcher"): Promise<readonly Program[]> => {
     const started: Program[] = [];
