@@ -37,8 +37,7 @@ const insertOrder = {
     ) SELECT ${columns} FROM o JOIN customers c ON c.id = o.customer_id`,
 };
 
-function toJson(order: Order): object {
-  const { id, reference, amount, customer_id, customer_name, created_at } = order;
+function toJson({ id, reference, amount, customer_id, customer_name, created_at }: Order): object {
   return {
     id,
     reference,

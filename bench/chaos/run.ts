@@ -63,8 +63,15 @@ const recoveryLimitMs = 90_000;
 /**
  * Starts the system, runs the faults of the seed under load, heals everything and closes the books.
  */
-export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
-  const { seed, durationMs, ratePerSecond, isOneByOne, drainLimitMs, atEnd, progress } = options;
+export async function runChaos({
+  seed,
+  durationMs,
+  ratePerSecond,
+  isOneByOne,
+  drainLimitMs,
+  atEnd,
+  progress,
+}: ChaosOptions): Promise<ChaosResult> {
   progress("starting PostgreSQL, RabbitMQ, two APIs and two dispatchers");
   const system = await startSystem(atEnd);
   const load = startLoad(system, ratePerSecond);

@@ -58,8 +58,7 @@ export const largeRows: HoldUp = {
 
 export const tooLarge: HoldUp = {
   name: "too large: rows of 17 MB by SQL, which no message may hold",
-  async prepare(system) {
-    const { ada, sql, openReceiver, subscribe } = system;
+  async prepare({ ada, sql, openReceiver, subscribe }) {
     const receiver = await openReceiver("fast");
     await subscribe(ada, { port: receiver.port, resource: "texts" });
     return {
