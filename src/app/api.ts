@@ -57,13 +57,17 @@ import type { TokenProvider } from "../users/provider.ts";
  * Creates the parts of `svc api` for one configuration: the REST API, and the relay that publishes
  * captured events. Starts nothing, so that a reload can still be refused.
  */
-export function createApi(options: {
+export function createApi({
+  infrastructure,
+  configuration,
+  tokens,
+  source,
+}: {
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
-  const { infrastructure, configuration, tokens, source } = options;
   const { log, database, broker, sql, transact, tracing, isEmbedded, secretBox, presence } = infrastructure;
   const { config, definitions } = configuration;
   const { routePrefix } = config.http;
@@ -157,14 +161,18 @@ function createEligibilityOf(
 function createListener(
   { log, metrics, tracing, concurrencyOf, userTurnsOf, memoryBudgetOf }: Infrastructure,
   { config }: Configuration,
-  options: {
+  {
+    tokens,
+    jwts,
+    router,
+    openRouter,
+  }: {
     readonly tokens: TokenProvider;
     readonly jwts: Identifier | undefined;
     readonly router: ApiRouter;
     readonly openRouter: ApiRouter;
   },
 ): Listener {
-  const { tokens, jwts, router, openRouter } = options;
   const { http } = config;
   const failures = createFailureLimit(http.authFailureLimit);
   const app = createApp({

@@ -48,15 +48,20 @@ export async function applyCoreMigrations(
  * @throws OperatorError naming the step that failed, or every loss that was not allowed. The
  *   message also names the migrations that stay applied.
  */
-export async function applyMigration(
-  target: MigrationTarget & {
-    readonly allowDestructive: boolean;
-    readonly showsValues?: boolean;
-    readonly log: Log;
-    readonly actor?: Actor;
-  },
-): Promise<MigrationReport> {
-  const { url, definitions, byHand = [], allowDestructive, showsValues = false, log, actor } = target;
+export async function applyMigration({
+  url,
+  definitions,
+  byHand = [],
+  allowDestructive,
+  showsValues = false,
+  log,
+  actor,
+}: MigrationTarget & {
+  readonly allowDestructive: boolean;
+  readonly showsValues?: boolean;
+  readonly log: Log;
+  readonly actor?: Actor;
+}): Promise<MigrationReport> {
   const startedAt = performance.now();
   const before: Step[] = [];
   const migrate = async (): Promise<MigrationPlan> => {
@@ -129,14 +134,19 @@ function withStaying(error: OperatorError, before: readonly Step[]): OperatorErr
  *
  * @param onApplied Gets the steps that were done, each time that some are committed.
  */
-async function migrateByHand(options: {
+async function migrateByHand({
+  url,
+  byHand,
+  actor,
+  log,
+  onApplied,
+}: {
   readonly url: string;
   readonly byHand: readonly HandMigration[];
   readonly actor: Actor | undefined;
   readonly log: Log;
   readonly onApplied: (...steps: readonly Step[]) => void;
 }): Promise<void> {
-  const { url, byHand, actor, log, onApplied } = options;
   const { core, pending } = await inMigrationTransaction({
     url,
     isReadOnly: false,

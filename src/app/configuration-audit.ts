@@ -32,8 +32,10 @@ export interface Difference {
 }
 
 /** Returns fingerprints of everything that a reload can change. */
-export function partsOf(given: Pick<CheckedConfiguration, "config" | "definitions">): Parts {
-  const { config, definitions } = given;
+export function partsOf({
+  config,
+  definitions,
+}: Pick<CheckedConfiguration, "config" | "definitions">): Parts {
   const settings = Object.entries(reloadableSettings(config)).flatMap(([group, values]) =>
     // Names in a configuration end with the unit.
     Object.entries(values).map(([name, value]) => [
@@ -79,13 +81,17 @@ interface Recorded {
  * Records a configuration before it is used, unless the last record is of the same one. Processes
  * of a service on the same files therefore leave one row together.
  */
-export async function recordConfiguration(options: {
+export async function recordConfiguration({
+  database,
+  checked,
+  action,
+  actor,
+}: {
   readonly database: Pick<Database, "pool">;
   readonly checked: CheckedConfiguration;
   readonly action: "configuration.loaded" | "configuration.reloaded";
   readonly actor: Actor;
 }): Promise<void> {
-  const { database, checked, action, actor } = options;
   const { hash } = checked;
   const parts = partsOf(checked);
   await recordUnlessKnown({
@@ -108,14 +114,18 @@ export async function recordConfiguration(options: {
  * Records a refused reload, unless the last row is a refusal for the same faults. Records only the
  * number of faults: the log has them.
  */
-export async function recordRefusal(options: {
+export async function recordRefusal({
+  database,
+  hash,
+  faults,
+  actor,
+}: {
   readonly database: Pick<Database, "pool">;
   /** Hash of the configuration that stays in use. */
   readonly hash: string;
   readonly faults: readonly string[];
   readonly actor: Actor;
 }): Promise<void> {
-  const { database, hash, faults, actor } = options;
   const seen = fingerprint(faults);
   await recordUnlessKnown({
     database,
@@ -149,13 +159,17 @@ const lastText = `
  *
  * @param entryAfter Gets the last configuration in use and the last refusal, the newer one first.
  */
-async function recordUnlessKnown(options: {
+async function recordUnlessKnown({
+  database,
+  action,
+  actor,
+  entryAfter,
+}: {
   readonly database: Pick<Database, "pool">;
   readonly action: string;
   readonly actor: Actor;
   readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
 }): Promise<void> {
-  const { database, action, actor, entryAfter } = options;
   await createTransact(database.pool)(async (sql: Sql) => {
     // Serialises the processes, so that each sees the record of the previous one.
     await sql("SELECT pg_advisory_xact_lock($1::bigint)", [lockKey]);

@@ -44,10 +44,11 @@ export interface ConfigurationSource {
  *
  * @throws OperatorError that lists every fault of all of them.
  */
-export async function readConfiguration(
-  given: Environment & { readonly program: ProgramName },
-): Promise<CheckedConfiguration> {
-  const { env, cwd, program } = given;
+export async function readConfiguration({
+  env,
+  cwd,
+  program,
+}: Environment & { readonly program: ProgramName }): Promise<CheckedConfiguration> {
   const configDir = configDirOf({ env, cwd });
   const [settings, mapping, migrations] = await Promise.allSettled([
     // Runs in a promise of its own, so that faults of one part do not hide those of the other.

@@ -83,13 +83,17 @@ interface Context {
 }
 
 /** Starts `svc api`, `svc dispatcher` or both. */
-export async function startProgram(options: {
+export async function startProgram({
+  name,
+  infrastructure,
+  configuration,
+  source,
+}: {
   readonly name: ServiceName;
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly source: ConfigurationSource;
 }): Promise<Program> {
-  const { name, infrastructure, configuration, source } = options;
   const { sql, transact, log } = infrastructure;
   const tokens = createTokenProvider({ sql, transact, log, actor: serviceActor(name) });
   let fail!: Context["fail"];

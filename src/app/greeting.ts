@@ -8,13 +8,17 @@ import { hostInUrl, isEverywhere } from "../kit/host.ts";
  * @param port Port of the API in use.
  * @param tokenFile File with the token of the first user, on the embedded database.
  */
-export function greeting(options: {
+export function greeting({
+  config,
+  port,
+  metricsPort,
+  tokenFile,
+}: {
   readonly config: Config;
   readonly port: number;
   readonly metricsPort: number;
   readonly tokenFile: string | undefined;
 }): string {
-  const { config, port, metricsPort, tokenFile } = options;
   const origin = config.http.publicUrl ?? `http://${shown(config.http.host)}:${port}`;
   const baseUrl = `${origin}${config.http.routePrefix}`;
   const command =

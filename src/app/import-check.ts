@@ -21,14 +21,18 @@ export interface Staged {
 }
 
 /** Generates the texts of files, and checks them together with the files that exist. */
-export async function stageFiles(options: {
+export async function stageFiles({
+  path,
+  folder,
+  files,
+  isUpdate,
+}: {
   /** Absolute path of the folder. */
   readonly path: string;
   readonly folder: ImportFolder;
   readonly files: readonly ImportedFile[];
   readonly isUpdate: boolean;
 }): Promise<Staged> {
-  const { path, folder, files, isUpdate } = options;
   const besides = "../schema/resource.schema.json";
   const schema = existsSync(join(path, besides)) ? besides : undefined;
   const present = new Map(folder.present.map((one) => [one.file, one]));

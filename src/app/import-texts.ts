@@ -22,14 +22,19 @@ export interface ImportedText {
  * @param last Content that the last import wrote; undefined without one.
  * @param schema Path of the JSON Schema for editors.
  */
-export function importedText(options: {
+export function importedText({
+  imported,
+  present,
+  last,
+  isUpdate,
+  schema,
+}: {
   readonly imported: ImportedFile;
   readonly present: PresentFile | undefined;
   readonly last: LastFile | undefined;
   readonly isUpdate: boolean;
   readonly schema: string | undefined;
 }): ImportedText {
-  const { imported, present, last, isUpdate, schema } = options;
   if (present?.content === undefined || !isUpdate)
     return {
       text: fileText(imported, schema),

@@ -63,7 +63,15 @@ export interface Infrastructure extends Storage {
  * @param signal Aborts the wait for a server that does not answer.
  * @throws OperatorError for a fault that waiting does not repair.
  */
-export async function openInfrastructure(options: {
+export async function openInfrastructure({
+  checked,
+  program,
+  log,
+  metrics = createMetrics(),
+  readiness,
+  actor,
+  signal,
+}: {
   readonly checked: CheckedConfiguration;
   readonly program: ProgramName;
   readonly log: Log;
@@ -72,7 +80,6 @@ export async function openInfrastructure(options: {
   readonly actor: Actor;
   readonly signal: AbortSignal;
 }): Promise<Infrastructure> {
-  const { checked, program, log, metrics = createMetrics(), readiness, actor, signal } = options;
   const { config } = checked;
   const closers: Opening["closers"] = [];
   // A permanent fault of one server also ends the wait for the other.

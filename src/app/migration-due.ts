@@ -13,10 +13,11 @@ import { dueOf, removedResources, wantedResources } from "./wanted-resources.ts"
  * @throws OperatorError that names every rule about a missing table. Such rules take a further
  *   query.
  */
-export async function migrationDue(
-  target: Omit<MigrationTarget, "url"> & { readonly database: Pick<Database, "pool"> },
-): Promise<readonly string[]> {
-  const { database, definitions, byHand = [] } = target;
+export async function migrationDue({
+  database,
+  definitions,
+  byHand = [],
+}: Omit<MigrationTarget, "url"> & { readonly database: Pick<Database, "pool"> }): Promise<readonly string[]> {
   const hand = await findPendingByHand(database.pool, byHand);
   // Migrations by hand may create the tables that the rules read.
   if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));

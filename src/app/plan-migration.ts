@@ -63,8 +63,11 @@ export interface MigrationTarget {
  *
  * @throws OperatorError listing every mapping that does not fit its existing table.
  */
-export async function planMigration(target: MigrationTarget): Promise<MigrationPlan> {
-  const { url, definitions, byHand = [] } = target;
+export async function planMigration({
+  url,
+  definitions,
+  byHand = [],
+}: MigrationTarget): Promise<MigrationPlan> {
   return inMigrationTransaction({
     url,
     isReadOnly: true,

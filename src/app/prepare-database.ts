@@ -22,14 +22,19 @@ const againMs = 1_000;
  *
  * @throws OperatorError when a migration is due and not allowed, or a secret has an unknown key.
  */
-export async function prepareDatabase(options: {
+export async function prepareDatabase({
+  checked,
+  storage,
+  actor,
+  readiness,
+  signal,
+}: {
   readonly checked: CheckedConfiguration;
   readonly storage: Storage;
   readonly actor: Actor;
   readonly readiness: Readiness;
   readonly signal: AbortSignal;
 }): Promise<void> {
-  const { checked, storage, actor, readiness, signal } = options;
   const { databaseUrl: url, log } = storage;
   for (;;) {
     try {

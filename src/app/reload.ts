@@ -110,8 +110,13 @@ async function reloadOnce(context: ReloadContext, state: ReloadState): Promise<R
   }
 }
 
-async function replace(context: ReloadContext): Promise<Configuration> {
-  const { program, infrastructure, read, actor, stopping } = context;
+async function replace({
+  program,
+  infrastructure,
+  read,
+  actor,
+  stopping,
+}: ReloadContext): Promise<Configuration> {
   const { database } = infrastructure;
   const checked = await read();
   assertRestartSettingsUnchanged(program.configuration().config, checked.config);

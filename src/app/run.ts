@@ -47,8 +47,15 @@ const flushLimitMs = 2_000;
  * @throws OperatorError for a fault that waiting does not repair; else the error that ended a part
  *   of the program.
  */
-export async function serve(options: ServeOptions): Promise<number> {
-  const { program: name, env, cwd, version, stopping, onReload, print } = options;
+export async function serve({
+  program: name,
+  env,
+  cwd,
+  version,
+  stopping,
+  onReload,
+  print,
+}: ServeOptions): Promise<number> {
   const read = (): Promise<CheckedConfiguration> => readConfiguration({ env, cwd, program: name });
   const unknown = unknownVariables({ env, cwd });
   const checked = await read().catch((error: unknown) => {
@@ -156,13 +163,17 @@ async function startedOrStopped(
   return undefined;
 }
 
-async function greet(options: {
+async function greet({
+  service,
+  metricsPort,
+  log,
+  print,
+}: {
   readonly service: Service;
   readonly metricsPort: number;
   readonly log: Log;
   readonly print: (text: string) => void;
 }): Promise<void> {
-  const { service, metricsPort, log, print } = options;
   const { program, tokenFile } = service;
   const { port } = program;
   if (port === undefined) return;

@@ -10,8 +10,10 @@ import { scheduleAnswer } from "../mapping/code-module.ts";
  * @throws Error that names the resource, when an export throws or returns a value that the setting
  *   may not have.
  */
-export function createScheduleOf(given: Pick<Configuration, "config" | "definitions">): ScheduleOf {
-  const { config, definitions } = given;
+export function createScheduleOf({
+  config,
+  definitions,
+}: Pick<Configuration, "config" | "definitions">): ScheduleOf {
   const { maxAttempts, backoffMs } = config.webhooks;
   const schedules = new Map(
     [...definitions.values()].map((definition) => {
