@@ -150,10 +150,9 @@ function publishBatch(
 
 function send(
   channel: ConfirmChannel,
-  message: OutgoingMessage,
+  { exchange, routingKey, messageId, body, headers }: OutgoingMessage,
   onSettled: (error: Error | null) => void,
 ): void {
-  const { exchange, routingKey, messageId, body, headers } = message;
   // Ignores the result of `publish`, which tells whether its buffer is full: the callers limit
   // their batches.
   channel.publish(
