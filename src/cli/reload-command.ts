@@ -21,9 +21,12 @@ interface Options extends JsonOption {
  */
 export function addReloadCommand(
   program: Command,
-  given: CommandOptions<AdminContext> & { readonly read: () => Promise<CheckedConfiguration> },
+  {
+    open,
+    read,
+    terminal,
+  }: CommandOptions<AdminContext> & { readonly read: () => Promise<CheckedConfiguration> },
 ): void {
-  const { open, read, terminal } = given;
   program
     .command("reload")
     .description("check settings and mapping files, and have every running process load them")
