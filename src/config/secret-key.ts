@@ -13,11 +13,13 @@ const keyBytes = 32;
  *
  * @throws OperatorError when the file cannot be read or created, or does not contain a key.
  */
-export async function loadSecretKey(options: {
+export async function loadSecretKey({
+  configured,
+  dataDir,
+}: {
   readonly configured: Buffer | undefined;
   readonly dataDir: string;
 }): Promise<Buffer> {
-  const { configured, dataDir } = options;
   if (configured !== undefined) return configured;
   const path = join(dataDir, "secret.key");
   try {
