@@ -2,15 +2,14 @@ import type { DeliveryDetail } from "../../api/webhook-types.ts";
 import { sentenceOf } from "../../parts/attempt-sentence.ts";
 
 /** Returns the outcome of a delivery and its reason, in a sentence. */
-export function storyOf(delivery: DeliveryDetail): string {
-  const {
-    status,
-    attempt,
-    max_attempts: most,
-    last_error: error,
-    attempts,
-    next_attempt_at: next,
-  } = delivery;
+export function storyOf({
+  status,
+  attempt,
+  max_attempts: most,
+  last_error: error,
+  attempts,
+  next_attempt_at: next,
+}: DeliveryDetail): string {
   const last = attempts.at(-1);
   const why = last === undefined || last.error === null ? "" : ` ${sentenceOf(last)}`;
   switch (status) {
