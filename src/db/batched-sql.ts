@@ -69,8 +69,13 @@ type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "aga
  * has done nothing, and each write is run once more, alone. Each statement has its own snapshot,
  * taken after the call.
  */
-export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
-  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
+export function createBatchedSql<Holder>({
+  pool,
+  names,
+  keyOf,
+  kind,
+  inTurn = (_holder, act) => act(),
+}: BatchedSqlOptions<Holder>): SqlOf<Holder> {
   const open = new Map<string, { readonly batcher: Batcher<Item, Outcome>; count: number }>();
   const pace = createPace();
 
