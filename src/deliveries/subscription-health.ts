@@ -162,8 +162,10 @@ const writeText = `
   RETURNING subscription.id, user_id AS "userId", disabled_reason AS reason`;
 
 /** Writes the entries that are due by a time. Entries that cannot be written now stay due. */
-async function flush(state: State, dueByMs: number): Promise<void> {
-  const { sql, entries, due, log, actor, disableAfterMs, now } = state;
+async function flush(
+  { sql, entries, due, log, actor, disableAfterMs, now }: State,
+  dueByMs: number,
+): Promise<void> {
   const all = [...due].filter(([, dueMs]) => dueMs <= dueByMs).map(([id]) => id);
   for (let start = 0; start < all.length; start += mostAtOnce) {
     const atMs = Math.floor(now());

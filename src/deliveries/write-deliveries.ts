@@ -176,11 +176,10 @@ interface Writing extends Pick<Recipients, "knownAt"> {
 
 /** Writes the portion from `start` on, starts its attempts, and adds the new ones to `written`. */
 async function writePortion(
-  options: WriteOptions,
+  { store, attempts, flightMs }: WriteOptions,
   { batch, planned, knownAt, written }: Writing,
   start: number,
 ): Promise<{ readonly eventCount: number; readonly isStale: boolean }> {
-  const { store, attempts, flightMs } = options;
   const portion = planned.slice(start, start + portionSize);
   // The last portion takes the events out of the outbox.
   const isComplete = start + portionSize >= planned.length;
