@@ -121,8 +121,7 @@ async function turn(state: RelayState): Promise<boolean> {
 }
 
 /** Returns whether events may be waiting for capacity in the window. */
-function isHeldUp(state: RelayState): boolean {
-  const { window, cursor, resting, options } = state;
+function isHeldUp({ window, cursor, resting, options }: RelayState): boolean {
   const awake = options.resources.filter((resource) => !resting.has(resource));
   return !window.hasRoom() || cursor.hasLeftOver(awake, now());
 }
