@@ -80,10 +80,9 @@ const keepText = `
 export async function keepAnswer(
   sql: Sql,
   { userId, keyHash }: KeyOfUser,
-  kept: Omit<KeptAnswer, "bytes"> & { readonly body: Buffer },
+  { requestHash, status, headers, body, isSealed }: Omit<KeptAnswer, "bytes"> & { readonly body: Buffer },
   forMs = keptForHours * 3_600_000,
 ): Promise<void> {
-  const { requestHash, status, headers, body, isSealed } = kept;
   const values = [userId, keyHash, requestHash, status, JSON.stringify(headers), body, body.length, isSealed];
   await sql(keepText, [...values, forMs]);
 }

@@ -66,10 +66,11 @@ function originOf(ctx: ApiContext, hosts: readonly string[]): string {
  * Returns the warning at start that page links lead to any host that a request names. Undefined
  * when they do not, or when only this machine can send requests.
  */
-export function openHostsWarning(
-  http: Pick<Config["http"], "host" | "publicUrl" | "hosts">,
-): string | undefined {
-  const { host, publicUrl, hosts } = http;
+export function openHostsWarning({
+  host,
+  publicUrl,
+  hosts,
+}: Pick<Config["http"], "host" | "publicUrl" | "hosts">): string | undefined {
   if (publicUrl !== undefined || hosts.length > 0 || isLoopback(host)) return undefined;
   return (
     "neither http.publicUrl (SVC_PUBLIC_URL) nor http.hosts is set: next_page_url and prev_page_url lead to the host that the request names. " +
