@@ -39,7 +39,12 @@ const policy = [
  * Adds `GET openapi.json`, and the page over it. The document is made at the first request and
  * cached. A reload creates new routes, and with them another document.
  */
-export function addOpenApiRoutes(options: {
+export function addOpenApiRoutes({
+  audience,
+  router,
+  openRouter,
+  makeDocument,
+}: {
   /** The setting `http.openApi`: token, public or off. */
   readonly audience: string;
   /** Router of the routes that need a token. */
@@ -48,7 +53,6 @@ export function addOpenApiRoutes(options: {
   readonly openRouter: ApiRouter;
   readonly makeDocument: () => unknown;
 }): void {
-  const { audience, router, openRouter, makeDocument } = options;
   if (audience === "off") return;
   addPageRoutes(openRouter);
   let made: TaggedBytes | undefined;
