@@ -49,11 +49,13 @@ function count(share: Share, userId: number, more: 1 | -1): void {
  * @param places Turns of a resource, and of a user.
  * @param connections Connections for the requests of all users.
  */
-export function createRecordTurns(options: {
+export function createRecordTurns({
+  places,
+  connections,
+}: {
   readonly places: number;
   readonly connections: number;
 }): RecordTurns {
-  const { places, connections } = options;
   const users = createTurns(places);
   const all = newShare(connections - 1);
   const patient = newShare(Math.max(1, Math.floor(connections / 2) - 1));

@@ -27,9 +27,8 @@ export function writePage(
 export async function pageAnswer(
   userId: number,
   records: readonly string[],
-  envelope: { readonly data: readonly never[] },
+  { data: _none, ...rest }: { readonly data: readonly never[] },
 ): Promise<string | LargeAnswer> {
-  const { data: _none, ...rest } = envelope;
   const [head, tail] = ['{"data":[', `],${JSON.stringify(rest).slice(1)}`];
   if (totalOf(records, lengthOf) <= mostAtOnce) return `${head}${records.join(",")}${tail}`;
   let isFirst = true;
