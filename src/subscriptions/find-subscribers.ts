@@ -235,19 +235,18 @@ function bytesOf({ url, filter, signing }: Found): number {
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
 
-function foundOf(row: FoundRow & Partial<KnownAt>): Found {
-  const {
-    snapshot: _snapshot,
-    readAtMs: _readAtMs,
-    userId: id,
-    name,
-    email,
-    isAdmin,
-    encryptedSecret,
-    encryptedPrevious,
-    encryptedHeaders,
-    ...subscription
-  } = row;
+function foundOf({
+  snapshot: _snapshot,
+  readAtMs: _readAtMs,
+  userId: id,
+  name,
+  email,
+  isAdmin,
+  encryptedSecret,
+  encryptedPrevious,
+  encryptedHeaders,
+  ...subscription
+}: FoundRow & Partial<KnownAt>): Found {
   const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
   return { ...subscription, signing, user: { id, name, email, isAdmin, claims: noClaims } };
 }

@@ -99,8 +99,10 @@ async function list(
   ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
 }
 
-async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Promise<void> {
-  const { store, answerPost, urlOf, rulesFor } = options;
+async function create(
+  ctx: ApiContext,
+  { store, answerPost, urlOf, rulesFor }: SubscriptionRoutesOptions,
+): Promise<void> {
   const body = await readJsonBody(ctx);
   await answerPost(ctx, {
     isSecret: true,
