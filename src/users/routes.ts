@@ -203,8 +203,7 @@ function jwtOf({ subject }: UserBody, issuer: string | undefined): Partial<JwtSu
   return typeof subject === "string" && issuer !== undefined ? { issuer, subject } : {};
 }
 
-function changesOf(body: UserBody, issuer: string | undefined): UserChanges {
-  const { subject, ...changes } = body;
+function changesOf({ subject, ...changes }: UserBody, issuer: string | undefined): UserChanges {
   if (subject === undefined) return changes;
   return { ...changes, jwt: subject === null || issuer === undefined ? null : { issuer, subject } };
 }
