@@ -207,8 +207,7 @@ async function portOf(server: Server): Promise<number> {
 }
 
 /** Pipes connections to `from` on to the real server. */
-async function forward(route: { from: number; host: string; to: number }): Promise<Server> {
-  const { from, host, to } = route;
+async function forward({ from, host, to }: { from: number; host: string; to: number }): Promise<Server> {
   const server = createServer((socket) => {
     const target = connect(to, host);
     socket.pipe(target).pipe(socket);

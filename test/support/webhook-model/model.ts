@@ -80,8 +80,7 @@ export function isOn({ isActive, isDeleted, user }: Subscription): boolean {
   return isActive && !isDeleted && !user.isDisabled;
 }
 
-export function wants(subscription: Subscription, event: Event): boolean {
-  const { wanted, user, isFiltered } = subscription;
+export function wants({ wanted, user, isFiltered }: Subscription, event: Event): boolean {
   return (
     (wanted === "*" || wanted === event.resource) &&
     user === event.user &&

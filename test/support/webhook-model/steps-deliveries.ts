@@ -95,8 +95,7 @@ export const replays = (
 export const erase = on(
   "erase the record of",
   ({ events }) => events.filter(({ isErased }) => !isErased),
-  async (event, model, world) => {
-    const { transact } = world;
+  async (event, model, { transact }) => {
     const record = { resource: event.resource, recordId: event.recordId };
     await eraseRecord({ transact, record, actor: serviceActor("test"), onProgress: () => undefined });
     event.isErased = true;
