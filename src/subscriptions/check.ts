@@ -3,7 +3,7 @@ import type { FieldErrors } from "../kit/errors.ts";
 import { unknownFields } from "../kit/refuse-fields.ts";
 import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
-import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
+import { compileRules, validate } from "../validation/validate.ts";
 import { messageFor } from "../validation/messages.ts";
 import { isEmpty, toDecimal } from "../validation/values.ts";
 import type { JsonFilterFaults } from "../querying/webhook-filter.ts";
@@ -44,7 +44,7 @@ type Body = Readonly<Record<string, unknown>>;
 /** The rules of a new subscription. They also hold for the fields of a change. */
 export const subscriptionRules = {
   url: "bail|required|string|max:2048|url:http,https",
-  resource: "bail|required|string|exists:resources,name",
+  resource: "bail|required|string",
   events: "bail|required|array|max:20",
   rate_limit: "nullable|bail|numeric|between:0.1,1000",
   is_active: "boolean",
@@ -87,7 +87,7 @@ export async function checkNewSubscription(
   body: Body,
   rules: SubscriptionRules,
 ): Promise<Checked<NewSubscription>> {
-  const errors = await errorsIn({ body, compiled: newRules, rules, resource: body["resource"] });
+  const errors = await errorsIn({ body, rules, resource: body["resource"] });
   addUnknown(errors, body, fields);
   if (errors.size > 0) return invalid(errors);
   const value = {
@@ -115,7 +115,7 @@ export async function checkSubscriptionChanges(
   rules: SubscriptionRules,
 ): Promise<Checked<SubscriptionChanges>> {
   const { resource } = stored;
-  const errors = await errorsIn({ body, compiled: changeRules, rules, resource, stored });
+  const errors = await errorsIn({ body, rules, resource, stored });
   if (Object.hasOwn(body, "resource") && body["resource"] !== resource)
     errors.set("resource", [messageFor({ rule: "prohibited", field: "resource", sizeKind: "string" })]);
   for (const name of ["secret", "standard_secret"])
@@ -135,30 +135,30 @@ interface Stored {
 
 type Errors = Map<string, readonly string[]>;
 
-/** The message of the rule `exists`. */
-const unknownResource = "The selected resource is invalid.";
+/** Rules whose values are in no record need no look-up. */
+const withoutLookup = { lookup: { exists: async () => true } };
 
-/** Returns the errors in the order of the fields. */
+/**
+ * Returns the errors in the order of the fields.
+ *
+ * @param stored The subscription to change. Undefined for a new one.
+ */
 async function errorsIn({
   body,
-  compiled,
-  rules: { triggersOf, resourceNames, filterFaults, refusalOfUrl, refusalOfResource },
+  rules,
   resource,
-  stored = nothing,
+  stored,
 }: {
   readonly body: Body;
-  readonly compiled: CompiledRules;
   readonly rules: SubscriptionRules;
   readonly resource: unknown;
   readonly stored?: Stored;
 }): Promise<Errors> {
-  const exists = async (): Promise<boolean> => triggersOf(String(body["resource"])) !== undefined;
-  const checked = await validate(compiled, body, { lookup: { exists } });
+  const { triggersOf, filterFaults, refusalOfUrl, refusalOfResource } = rules;
+  const before = stored ?? nothing;
+  const checked = await validate(stored === undefined ? newRules : changeRules, body, withoutLookup);
   const found: Errors = new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
   const isFine = (name: string): boolean => !found.has(name) && hasValue(body, name);
-  const question = questionOf(trimmedText(body["resource"]), resourceNames, "");
-  if (found.get("resource")?.[0] === unknownResource && question !== "")
-    found.set("resource", [unknownResource.replace(".", question)]);
 
   if (isFine("url")) {
     const refusal = urlFault(trimmedText(body["url"])) ?? refusalOfUrl(trimmedText(body["url"]));
@@ -170,7 +170,8 @@ async function errorsIn({
     if (fault !== undefined) found.set("description", [`The description field must not contain ${fault}.`]);
   }
   if (isFine("resource")) {
-    const refusal = refusalOfResource(trimmedText(body["resource"]));
+    const unknown = stored === undefined ? unknownResource(body["resource"], rules) : undefined;
+    const refusal = unknown ?? refusalOfResource(trimmedText(body["resource"]));
     if (refusal !== undefined) found.set("resource", [refusal]);
   }
   if (isFine("events") && !found.has("resource"))
@@ -179,7 +180,7 @@ async function errorsIn({
     ))
       found.set(name, messages);
 
-  for (const [name, message] of filterErrors(body, resource, stored, filterFaults)) {
+  for (const [name, message] of filterErrors(body, resource, before, filterFaults)) {
     if (!found.has("resource") && !found.has("events")) found.set(name, [message]);
   }
   if (isFine("secret")) {
@@ -187,11 +188,20 @@ async function errorsIn({
     if (fault !== undefined) found.set("secret", [fault]);
   }
   if (Object.hasOwn(body, "headers")) {
-    const read = readHeaders(body["headers"], stored.headerNames);
+    const read = readHeaders(body["headers"], before.headerNames);
     if ("errors" in read) for (const [name, message] of read.errors) found.set(name, [message]);
   }
 
   return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
+}
+
+/** Returns the fault of the resource of a new subscription; undefined when it is registered. */
+function unknownResource(
+  given: unknown,
+  { triggersOf, resourceNames }: SubscriptionRules,
+): string | undefined {
+  if (triggersOf(String(given)) !== undefined) return undefined;
+  return `The selected resource is invalid${questionOf(trimmedText(given), resourceNames, "") || "."}`;
 }
 
 /**
@@ -212,7 +222,7 @@ async function checkEvents(
   const rules = compileRules({
     "events.*": ["bail", { in: allowed.length > 0 ? allowed : [""] }, "distinct"],
   });
-  const checked = await validate(rules, { events: given }, { lookup: { exists: async () => true } });
+  const checked = await validate(rules, { events: given }, withoutLookup);
   if (checked.kind === "valid") return {};
   const isKnown = (index: number): boolean => allowed.some((one) => one === trimmedText(given[index]));
   return Object.fromEntries(
