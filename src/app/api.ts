@@ -3,7 +3,6 @@ import { version } from "../kit/version.ts";
 import type { Config } from "../config/load.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { serviceResource } from "../events/event.ts";
-import { isAdminFor } from "../resources/access.ts";
 import { queues } from "../broker/topology.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { addOperationRoutes } from "../operations/routes.ts";
@@ -17,14 +16,15 @@ import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction, type InTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql, type Sql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
-import { createEligibility, isCostly, type Eligibility } from "../subscriptions/eligibility.ts";
+import { isCostly } from "../subscriptions/eligibility.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import { addEvents } from "./api-events.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./api-replays.ts";
-import { namesOf, typesOf } from "./statement-names.ts";
+import { createEligibilityOf } from "./eligibility.ts";
+import { namesOf } from "./statement-names.ts";
 import { halfOf, type Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
@@ -40,7 +40,7 @@ import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter, isShownAsCaptured } from "../events/event-presenter.ts";
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
-import { createAccessConditions, type AccessConditions } from "../resources/access.ts";
+import { createAccessConditions, isAdminFor } from "../resources/access.ts";
 import type { OwnListOptions } from "../querying/own-list.ts";
 import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
@@ -77,7 +77,7 @@ export function createApi({
   /** Options of every route with a POST. */
   const posts = { answerPost: createAnswerPost(secretBox, inTransaction) };
   const access = createAccessConditions(definitions);
-  const eligibility = createEligibilityOf(infrastructure, definitions, access);
+  const eligibility = createEligibilityOf(infrastructure, definitions);
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
@@ -147,15 +147,6 @@ function createListOptions(
     listSql: createIndexSql(lists),
     listText: createTextSql(lists, () => undefined),
   };
-}
-
-function createEligibilityOf(
-  { database, isEmbedded, log }: Infrastructure,
-  definitions: Definitions,
-  access: AccessConditions,
-): Eligibility {
-  const sql = createSql({ pool: database.pool, isEmbedded, salt: typesOf(definitions) });
-  return createEligibility({ definitions, access, sql, log });
 }
 
 function createListener(

@@ -13,14 +13,12 @@ import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldSender } from "../deliveries/held-sender.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
 import { createAnnounce } from "../deliveries/messages.ts";
-import { createIndexSql, createSql } from "../db/sql.ts";
+import { createIndexSql } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
+import { createEligibilityOf } from "./eligibility.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
-import { typesOf } from "./statement-names.ts";
-import { createAccessConditions } from "../resources/access.ts";
-import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { isService } from "../subscriptions/service-events.ts";
@@ -35,7 +33,7 @@ import type { Worker } from "../kit/worker.ts";
  * Limit for the locks of the tables that decide who may read a record. The sweep judges the
  * deliveries of all resources together.
  */
-const readerLockMs = 1_000;
+const readerLocks = { lockLimitMs: 1_000 };
 
 /**
  * Creates the parts of `svc dispatcher` for one configuration: it fans events out, and sends
@@ -63,7 +61,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     metrics: { ...metrics.events, ...metrics.deliveries },
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
-  const eligibility = createEligibilityOf(infrastructure, configuration);
+  const eligibility = createEligibilityOf(infrastructure, definitions, readerLocks);
   const { health, rates, figures } = createStateKeepers(infrastructure, configuration, callbacks);
   const attempts: Attempts = createAttempts({
     ...shared,
@@ -143,16 +141,6 @@ function createStateKeepers(
   };
 }
 
-function createEligibilityOf(
-  { database, isEmbedded, log }: Infrastructure,
-  { definitions }: Configuration,
-): Eligibility {
-  const access = createAccessConditions(definitions);
-  const salt = typesOf(definitions);
-  const sql = createSql({ pool: database.pool, isEmbedded, lockLimitMs: readerLockMs, salt });
-  return createEligibility({ definitions, access, sql, log });
-}
-
 /**
  * Returns the parts by which the fan-out finds subscribers. They have an eligibility of their own:
  * after a fault, that of the sweep applies a rule again only after 10 s. An event that the fan-out
@@ -165,7 +153,7 @@ function findingOf(
   const { sql, log } = infrastructure;
   const { config, definitions } = configuration;
   const { holdForMs } = config.webhooks;
-  const eligibility = createEligibilityOf(infrastructure, configuration);
+  const eligibility = createEligibilityOf(infrastructure, definitions, readerLocks);
   const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
   const filters = createWebhookFilters({ definitions, log, budget });
   return {
