@@ -77,7 +77,7 @@ function isImpossible(condition: Condition): boolean {
   if (condition.kind === "all") return condition.of.some(isImpossible);
   if (condition.kind === "any") return condition.of.every(isImpossible);
   if (condition.kind === "related") return isImpossible(condition.of);
-  const bound = bindToUsers(condition, "u");
+  const bound = bindToUsers(condition);
   // `&&` is true with one value that the record has.
   if (bound.kind === "list" && bound.operator === "&&") return bound.values.every((value) => value === null);
   if (bound.kind === "compare" || bound.kind === "list") return comparesWithNull(bound);

@@ -28,15 +28,15 @@ export function bindCondition(condition: Condition, caller: Caller): Condition {
 }
 
 /**
- * Inserts the columns `id` and `email` of a table of users into the condition. One statement then
- * decides for many users. They have no claims there.
+ * Inserts the columns `id` and `email` of the table `u`, of users, into the condition. One
+ * statement then decides for many users. They have no claims there.
  */
-export function bindToUsers(condition: Condition, alias: string): Condition {
+export function bindToUsers(condition: Condition): Condition {
   return bind(condition, ({ type }, value) => {
-    if (value === "email") return [type === "String" ? { column: `${alias}.email` } : null];
+    if (value === "email") return [type === "String" ? { column: "u.email" } : null];
     if (value !== "id") return [null];
-    if (type === "String") return [{ column: `${alias}.id::text` }];
-    return [numberTypes.includes(type) ? { column: `${alias}.id` } : null];
+    if (type === "String") return [{ column: "u.id::text" }];
+    return [numberTypes.includes(type) ? { column: "u.id" } : null];
   });
 }
 

@@ -81,7 +81,7 @@ async function findDirectReaders(
       : `SELECT NULL::int AS user_id WHERE ${conditionText(one.when, "t", parameters)}`,
   );
   if (places.length > 0) {
-    const when = bindToUsers({ kind: "any", of: places.map((one) => one.when) }, "u");
+    const when = bindToUsers({ kind: "any", of: places.map((one) => one.when) });
     const few = "(SELECT DISTINCT user_id AS id FROM sample) AS given";
     branches.push(
       `SELECT u.id FROM ${few} ${userText("id = given.id", resource)}
@@ -127,7 +127,7 @@ function placeText(
   const value = field.isList ? `unnest(${column})` : column;
   const text = `SELECT DISTINCT ${value} AS named FROM (SELECT) AS one ${steps.map((step) => `JOIN ${step}`).join(" ")}`;
   return `SELECT u.id FROM (${text} OFFSET 0) AS given ${userText(sameUser(field.type, by), resource)}
-    WHERE NOT (SELECT are_few FROM size) AND (${conditionText(bindToUsers(when, "u"), "t", parameters)})`;
+    WHERE NOT (SELECT are_few FROM size) AND (${conditionText(bindToUsers(when), "t", parameters)})`;
 }
 
 /**
@@ -170,7 +170,7 @@ async function* findJudgedReaders(
     const events = parameters.add(eventIds);
     const resource = parameters.add(definition.name);
     const bounds = { after: parameters.add(after), take: parameters.add(usersAtOnce) };
-    const condition = conditionText(bindToUsers(when, "u"), "t", parameters);
+    const condition = conditionText(bindToUsers(when), "t", parameters);
     const rows = await sql<{ eventId: string | null; userId: number; last: number | null; count: number }>(
       `WITH portion AS MATERIALIZED (
          SELECT id FROM (

@@ -42,7 +42,7 @@ export async function judgeSnapshots(
     `${parameters.add(pairs.map(({ user }) => String(user.id)))}::int[]`,
     `${parameters.add(pairs.map(({ user }) => user.email))}::text[]`,
   ].join(", ");
-  const condition = bindToUsers(filter, "u");
+  const condition = bindToUsers(filter);
   // With few events, PostgreSQL may join the pairs last. It then converts the snapshots of all
   // events that it reads, and those of other resources may not fit.
   const text = `SELECT u.event_id AS "eventId", u.id AS "userId"
