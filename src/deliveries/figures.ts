@@ -1,7 +1,7 @@
 import { withoutDiskWait, type Sql } from "../db/sql.ts";
 import { messageOf } from "../kit/errors.ts";
+import { idOf } from "../kit/ids.ts";
 import { pause, type Worker } from "../kit/worker.ts";
-import { userIdOf } from "../subscriptions/eligibility.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
@@ -113,7 +113,7 @@ export function createFigures({
     changed(ownerIds) {
       if (ownerIds.length === 0) return;
       add(allUsersId, "changes", ownerIds.length);
-      for (const userId of ownerIds.map(userIdOf)) if (userId !== undefined) add(userId, "changes");
+      for (const userId of ownerIds.map(idOf)) if (userId !== undefined) add(userId, "changes");
     },
     attempted(userId, isDelivered) {
       const name = isDelivered ? "deliveries" : "failures";

@@ -249,11 +249,6 @@ function adminGroupsOf(definitions: Definitions, resource: string): readonly Use
 }
 
 function ownerGroupsOf(events: readonly JudgedEvent[]): readonly UserGroup[] {
-  const ids = new Set(events.flatMap(({ owner_id: owner }) => userIdOf(owner) ?? []));
+  const ids = new Set(events.flatMap(({ owner_id: owner }) => idOf(owner) ?? []));
   return [...ids].map((userId) => ({ kind: "owner", userId }));
-}
-
-/** Returns the user id of an owner; undefined when the text cannot be a user id. */
-export function userIdOf(ownerId: string | null): number | undefined {
-  return idOf(ownerId ?? undefined);
 }
