@@ -47,9 +47,13 @@ export function fittingName(stem: string, ending = ""): string {
   if (Buffer.byteLength(stem + ending) <= maxNameBytes) return stem + ending;
   const hash = `_${createHash("sha256").update(stem).digest("hex").slice(0, 10)}`;
   const room = maxNameBytes - Buffer.byteLength(hash + ending);
+  return cutTo(stem, room) + hash + ending;
+}
+
+/** Returns the characters of a text that fit into some bytes. */
+export function cutTo(text: string, bytes: number): string {
   // In streaming mode, the decoder leaves out a character that was cut in two.
-  const cut = new TextDecoder().decode(Buffer.from(stem).subarray(0, room), { stream: true });
-  return cut + hash + ending;
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true });
 }
 
 /** SQL for the name of the table in the row `cls` of `pg_class`, as mapping files write it. */

@@ -1,6 +1,6 @@
 import type { Field } from "../definition.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
-import { fittingName, maxNameBytes, partsOfTable, shortTable } from "../../db/names.ts";
+import { cutTo, fittingName, maxNameBytes, partsOfTable, shortTable } from "../../db/names.ts";
 import { keysOf, type Draft } from "./draft.ts";
 
 /** Start of the message about a taken name. An import recognises by it the parts to omit. */
@@ -65,7 +65,5 @@ function endingOf(field: Field, key: Field | undefined, isSole: boolean): string
 
 /** Cuts a name as Prisma does. */
 function cutName(stem: string, ending: string): string {
-  const room = maxNameBytes - ending.length;
-  const cut = new TextDecoder().decode(Buffer.from(stem).subarray(0, room), { stream: true });
-  return cut + ending;
+  return cutTo(stem, maxNameBytes - ending.length) + ending;
 }
