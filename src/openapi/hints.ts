@@ -11,10 +11,13 @@ type Place = readonly [path: string, shown: Shown];
  */
 export function keyPaths(definition: Definition, definitions: Definitions): readonly string[] | undefined {
   const places = [...placesOf(definition, definitions)];
-  const paths = definition.keys.map(({ name }) =>
-    places.find(([, { steps, field }]) => steps.length === 0 && field?.name === name),
-  );
-  return paths.every((place) => place !== undefined) ? paths.map(([path]) => path) : undefined;
+  const paths = definition.keys.map(({ name }) => ownPath(places, name));
+  return paths.every((path) => path !== undefined) ? paths : undefined;
+}
+
+/** Returns the path of a field of the record itself. */
+function ownPath(places: readonly Place[], name: string): string | undefined {
+  return places.find(([, { steps, field }]) => steps.length === 0 && field?.name === name)?.[0];
 }
 
 /**
@@ -45,14 +48,13 @@ function hintsOf(
     ({ kind, localField, resource, foreignField }) =>
       kind === "one" && localField === name && isLoneKey(definitions.get(resource), foreignField),
   );
-  const own = places.find(([, { steps, field }]) => steps.length === 0 && field?.name === name);
   const there =
     relation &&
     places.find(
       ([, { steps, field }]) =>
         steps.length === 1 && steps[0]?.relation === relation && field?.name === relation.foreignField,
     );
-  const path = (own ?? there)?.[0];
+  const path = ownPath(places, name) ?? there?.[0];
   return {
     ...(relation !== undefined && { "x-resource": relation.resource }),
     ...(path !== undefined && path !== name && { "x-shown": path }),
