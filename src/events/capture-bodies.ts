@@ -1,6 +1,7 @@
 import { mostReadBytes } from "../broker/message-limit.ts";
 import { quoteName, quoteText } from "../db/names.ts";
 import type { Definition, Field, Trigger } from "../mapping/definition.ts";
+import { ownerFieldOf } from "../resources/access.ts";
 import { foldsMoves, noteMoved, unlessMoved } from "./capture-moves.ts";
 import { recordIdOf } from "./record-id-sql.ts";
 import { snapshotOf } from "./snapshot-sql.ts";
@@ -125,7 +126,7 @@ function insertOf({
   /** The old row of an update; written when the definition has `previous: true`. */
   readonly previous?: string;
 }): string {
-  const owner = definition.fields.find(({ name }) => name === definition.ownerColumn);
+  const owner = ownerFieldOf(definition);
   const asText = (field: Field): string => `${row}.${quoteName(field.column)}::text`;
   const values = [
     quoteText(definition.name),
