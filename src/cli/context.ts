@@ -1,4 +1,5 @@
 import { applyCoreMigrations } from "../app/apply-migration.ts";
+import { createEligibilityOf } from "../app/eligibility.ts";
 import { dueCoreSteps } from "../app/plan-migration.ts";
 import { operatorActor } from "../kit/actor.ts";
 import { loadConfig, type Config, type Environment } from "../config/load.ts";
@@ -11,8 +12,7 @@ import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { refuseTransactionPooling } from "../db/transaction-pooling.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { loadDefinitions } from "../mapping/load.ts";
-import { createAccessConditions } from "../resources/access.ts";
-import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
@@ -62,11 +62,8 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
       url,
       log,
       actor: operatorActor(),
-      async loadEligibility() {
-        const definitions = await loadDefinitions(config.configDir);
-        const access = createAccessConditions(definitions);
-        return createEligibility({ definitions, access, sql, log });
-      },
+      loadEligibility: async () =>
+        createEligibilityOf({ database, isEmbedded, log }, await loadDefinitions(config.configDir)),
       async close() {
         await database.close();
         await embedded?.close();
