@@ -181,6 +181,7 @@ function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean
   }
 }
 
-function listed(lines: readonly string[]): string {
+/** Returns the lines as a list for people. */
+export function listed(lines: readonly string[]): string {
   return lines.map((line) => `  - ${line}`).join("\n");
 }

@@ -7,7 +7,7 @@ import { createLazyModels, type LazyModels } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
-import { applyMigration } from "./apply-migration.ts";
+import { applyMigration, listed } from "./apply-migration.ts";
 import { migrationDue } from "./migration-due.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
@@ -148,7 +148,7 @@ export async function applyDueMigrations(
     const hint =
       "Look at the changes with `svc-admin migrate --plan` and make them with `svc-admin migrate`, or set SVC_AUTO_MIGRATE=true.";
     throw new OperatorError(
-      `The database is not up to date with this version and the mapping files:\n${due.map((line) => `  - ${line}`).join("\n")}\n${hint}`,
+      `The database is not up to date with this version and the mapping files:\n${listed(due)}\n${hint}`,
       { faults: [...due.map((line) => `the database is not up to date: ${line}`), hint] },
     );
   }
