@@ -16,7 +16,7 @@ import { findMismatches, refuse, stageFiles, withIncludes, type Staged } from ".
 import type { ImportedText } from "./import-texts.ts";
 
 /** The request for an import: tables and target folder. */
-export interface ImportRequest {
+interface ImportRequest {
   readonly url: string;
   readonly schemas: readonly string[];
   /** Names or patterns of tables; empty for all tables. */
@@ -32,7 +32,7 @@ export interface ImportRequest {
 }
 
 /** A table with its file. */
-export interface ImportedRow {
+interface ImportedRow {
   readonly table: string;
   readonly resource: string;
   readonly kind: CatalogRelation["kind"];

@@ -20,7 +20,7 @@ import { unknownVariables } from "../config/unknown-variables.ts";
 import { aborted, endsWithin } from "../kit/worker.ts";
 
 /** Options that a program gets from its process. */
-export interface ServeOptions extends Environment {
+interface ServeOptions extends Environment {
   readonly program: ServiceName;
   /** Version of the service, for the metrics. */
   readonly version: string;

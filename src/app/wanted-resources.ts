@@ -9,7 +9,7 @@ import { tableIndexesOf } from "../migration/table-indexes.ts";
 import type { ValueCheck } from "../migration/value-checks.ts";
 
 /** A resource in its wanted state, with the statements that install it. */
-export interface WantedResource extends InstalledResource {
+interface WantedResource extends InstalledResource {
   readonly installCapture: readonly string[];
   readonly captureBelow: string;
   /** Empty when the resource declares no triggers. */

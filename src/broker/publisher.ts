@@ -4,7 +4,7 @@ import type { OutgoingMessage, PublishOutcome } from "./broker.ts";
 import type { Link } from "./link.ts";
 
 /** Publishes to RabbitMQ. */
-export interface Publisher {
+interface Publisher {
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
   /** Returns why nothing can be published now; undefined when it can. */
   refusal(): string | undefined;

@@ -33,7 +33,7 @@ export interface AdminContext extends CommandContext {
 }
 
 /** Sources of the settings of a command, and its log. */
-export interface AdminOptions extends Environment {
+interface AdminOptions extends Environment {
   readonly log: Log;
 }
 

@@ -25,7 +25,7 @@ const failed = 1;
 const wrongUsage = 2;
 
 /** Environment of a run of `svc-admin`: its inputs and its terminal. */
-export interface AdminEnvironment extends Environment {
+interface AdminEnvironment extends Environment {
   readonly terminal: Terminal;
 }
 

@@ -3,7 +3,7 @@ import type { ProgramName } from "./programs.ts";
 import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 
 /** A fault of several settings together. */
-export interface Contradiction {
+interface Contradiction {
   /** The settings involved that may be in the file; the fault points at the first one. */
   readonly keys: readonly SettingKey[];
   /** Message of a fault that points at one of the settings. */

@@ -15,7 +15,7 @@ export interface Kind<T> {
 }
 
 /** A kind whose values have a unit, which ends the name of the property in `Config`. */
-export interface Measured<T, Unit extends string> extends Kind<T> {
+interface Measured<T, Unit extends string> extends Kind<T> {
   readonly unit: Unit;
 }
 

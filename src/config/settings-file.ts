@@ -15,7 +15,7 @@ export interface GivenValue {
 }
 
 /** The values and the faults of `service.yaml`. */
-export interface SettingsFile {
+interface SettingsFile {
   readonly faults: Fault[];
   readonly given: Map<SettingKey, GivenValue>;
 }

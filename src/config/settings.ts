@@ -202,7 +202,7 @@ type GroupOf<K extends string> = K extends `auth.jwt.${string}`
 /**
  * The values in the groups of the file, each under its name and its unit: `http.bodyLimitBytes`.
  */
-export type GroupedValues = {
+type GroupedValues = {
   readonly [K in Exclude<SettingKey, `${string}.${string}`>]: SettingValues[K];
 } & {
   readonly [G in GroupOf<SettingKey>]: {

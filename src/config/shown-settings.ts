@@ -2,7 +2,7 @@ import { settingIn, type Config } from "./load.ts";
 import { placeOf, settingKeys, settings, type SettingKey } from "./settings.ts";
 
 /** A setting in effect, in its form for people. */
-export interface ShownSetting {
+interface ShownSetting {
   readonly key: string;
   /** The environment variable. Undefined: only the file has the setting. */
   readonly variable: string | undefined;

@@ -31,7 +31,7 @@ const mostMs = 50;
  */
 export type SqlOf<Holder> = (holder: Holder, lockLimitMs?: number) => TextSql;
 
-export interface BatchedSqlOptions<Holder> {
+interface BatchedSqlOptions<Holder> {
   readonly pool: Pool;
   /** See `createStatementNames`. A statement without a name is run alone. */
   readonly names: StatementNames;

@@ -23,7 +23,7 @@ export interface Statement {
 }
 
 /** One prepared statement with several lists of values. */
-export interface StatementBatch extends Statement {
+interface StatementBatch extends Statement {
   readonly values: readonly (readonly SentValue[])[];
   /** A statement that runs first, without values. Its rows are dropped. */
   readonly before?: Statement | undefined;
@@ -55,7 +55,7 @@ export async function runBatch(
 }
 
 /** The rows of each list of values, and the fault. */
-export interface BatchEnd<Row> {
+interface BatchEnd<Row> {
   readonly results: readonly Row[][];
   readonly fault: BatchFault | undefined;
 }

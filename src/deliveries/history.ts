@@ -37,7 +37,7 @@ export type AttemptRow = { readonly [Name in keyof StoredResult]: StoredResult[N
 };
 
 /** Filter, order and page of the deliveries to read. */
-export interface DeliveryPart extends ListPart {
+interface DeliveryPart extends ListPart {
   readonly filter: DeliveryFilter;
   /** Default: the newest first. */
   readonly order?: DeliveryOrder | undefined;
@@ -51,7 +51,7 @@ export interface DeliveryPage {
 }
 
 /** A page with the total of matching deliveries. */
-export interface DeliveryList {
+interface DeliveryList {
   readonly rows: readonly DeliveryRow[];
   /** Exact up to 10,000. An estimate is never less than the rows known from this page. */
   readonly total: number;

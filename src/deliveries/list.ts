@@ -10,7 +10,7 @@ import type { DeliveryRow } from "./delivery-row.ts";
 import type { DeliveryHistory, DeliveryPage } from "./history.ts";
 import { deliveryFilter, deliveryShape } from "./list-filter.ts";
 
-export interface DeliveryListOptions {
+interface DeliveryListOptions {
   readonly history: Pick<DeliveryHistory, "list" | "read">;
   readonly caller: Pick<Caller, "id" | "isAdmin">;
   readonly cursors: Cursors;

@@ -4,7 +4,7 @@ import type { Log } from "../telemetry/log.ts";
 import { pruneEvents } from "./prune.ts";
 import { pruneReplays } from "./replay/replay-store.ts";
 
-export interface RetentionOptions {
+interface RetentionOptions {
   readonly transact: Transact;
   /** How long finished events are kept; 0 keeps them forever. */
   readonly keepForMs: number;

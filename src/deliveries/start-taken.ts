@@ -47,7 +47,7 @@ const faultMs = 2_000;
 const urgentGapMs = 100;
 
 /** State of the deliveries so far, for a caller that waits for the attempts. */
-export interface StartedDeliveries {
+interface StartedDeliveries {
   /** Number of attempts that were started. */
   started: number;
   /** Number of POSTs that were made. */

@@ -18,7 +18,7 @@ export interface SubscriptionHealth extends Worker {
   ): void;
 }
 
-export interface SubscriptionHealthOptions {
+interface SubscriptionHealthOptions {
   readonly sql: Sql;
   readonly log: Log;
   /** Actor in the audit trail when a subscription is switched off. */

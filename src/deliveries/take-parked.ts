@@ -4,7 +4,7 @@ import { burstOf } from "./admission/rates.ts";
 import { startTaken, type StartOptions } from "./start-taken.ts";
 import type { DeliveryStore, WaitingSubscription } from "./store.ts";
 
-export interface TakeParkedOptions extends StartOptions {
+interface TakeParkedOptions extends StartOptions {
   readonly store: Pick<DeliveryStore, "findParked" | "takeParked">;
   readonly flightMs: number;
 }

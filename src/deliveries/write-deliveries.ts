@@ -58,7 +58,7 @@ interface Planned {
 export const portionSize = 500;
 
 /** Subscribers that get the events of a batch. */
-export interface Recipients {
+interface Recipients {
   /** Subscribers of each event, in the order of the events. */
   readonly subscribers: readonly (readonly Subscriber[])[];
   /** When the subscribers were read, if not just now. Only valid for one portion of deliveries. */

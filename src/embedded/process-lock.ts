@@ -14,7 +14,7 @@ export interface Holder {
 }
 
 /** The result of taking a lock. */
-export type Acquired =
+type Acquired =
   | { readonly kind: "acquired"; release(): Promise<void> }
   /** The holder; undefined while another process takes or releases the lock. */
   | { readonly kind: "held"; readonly holder: Holder | undefined };

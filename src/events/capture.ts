@@ -8,7 +8,7 @@ import { createMoves, dropMoves, foldsMoves } from "./capture-moves.ts";
  * SQL statements that install the capture of one resource. The capture records changes in
  * `svc.events`, in the writer's own transaction.
  */
-export interface Capture {
+interface Capture {
   /** Hash of the statements. */
   readonly hash: string;
   /**

@@ -13,7 +13,7 @@ import { idOfUuid, type FeedQuery } from "./event-feed.ts";
 import type { EventHorizon } from "./event-horizon.ts";
 
 /** Parameters of a request to the feed. */
-export interface FeedParameters {
+interface FeedParameters {
   readonly query: FeedQuery;
   /** Id after which to read. Undefined: from the beginning, or for a stream from now on. */
   readonly after: bigint | undefined;

@@ -46,7 +46,7 @@ export interface Room {
 }
 
 /** Ids of the events that were not published. */
-export interface Unpublished {
+interface Unpublished {
   /** Too large for a message. */
   readonly tooLarge: readonly string[];
   /** Not confirmed by the broker. */

@@ -4,7 +4,7 @@ import { memoryPerBodyByte } from "../kit/memory-weights.ts";
  * An estimate of the memory that a JSON text takes while its request is served. It uses the part
  * that has been read so far.
  */
-export interface BodyWeight {
+interface BodyWeight {
   /** @returns The estimate for all chunks so far, in bytes. */
   add(chunk: Uint8Array): number;
   /** Returns the greatest depth of nested objects and lists in all chunks so far. */

@@ -3,7 +3,7 @@ import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 import { LargeAnswer, sendLarge } from "./large-answer.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
-export interface ErrorBody {
+interface ErrorBody {
   readonly message: string;
   /** Code of the error; missing for a 5xx. */
   readonly code?: ErrorCode;

@@ -1,5 +1,5 @@
 /** A request that waits for its client: for the rest of a body, or until an answer is taken. */
-export interface Lender {
+interface Lender {
   readonly userId: number;
   /** Begin of the wait, on the clock of `performance.now()`. */
   readonly sinceMs: number;

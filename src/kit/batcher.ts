@@ -19,7 +19,7 @@ interface Waiting<Item, Result> {
 }
 
 /** Options of a batcher. */
-export interface BatcherOptions<Item, Result> {
+interface BatcherOptions<Item, Result> {
   /**
    * Returns one result per item, in the items' order. A promise that rejects fails its item alone.
    */

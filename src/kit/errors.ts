@@ -59,7 +59,7 @@ export type ErrorCode = keyof typeof errorStatus;
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 /** Options of an AppError in addition to its code and message. */
-export interface AppErrorOptions {
+interface AppErrorOptions {
   /** Cause for the log only, never shown. */
   readonly cause?: unknown;
   readonly errors?: FieldErrors;

@@ -31,7 +31,7 @@ export interface Check {
 const defaultFolder = "resources";
 
 /** Options of a check that differs from the mapping files of a configuration. */
-export interface CheckOptions {
+interface CheckOptions {
   /** Name of the folder below the configuration folder. */
   readonly folder?: string;
   /** Texts by file name, which replace files of the folder or are added to them. */

@@ -9,7 +9,7 @@ import type { Definition, Field, FieldType } from "../mapping/definition.ts";
  * Differences between a mapping file and its table. Each is a sentence that names the place in the
  * file.
  */
-export interface TableFindings {
+interface TableFindings {
   /** Differences that break reads or events. */
   readonly faults: readonly string[];
   /** Differences that may break single requests. */

@@ -21,7 +21,7 @@ export interface Installed {
 }
 
 /** An enabled trigger on a resource's table. */
-export interface InstalledTrigger {
+interface InstalledTrigger {
   readonly name: string;
   readonly table: string;
   /**

@@ -5,7 +5,7 @@ import type { PartsPlan } from "./planned-parts.ts";
 import { isTableIndex } from "./table-indexes.ts";
 
 /** The next record of the managed tables, and remarks on it. */
-export interface NextRecord {
+interface NextRecord {
   /** All rows of each table whose record changes. */
   readonly rows: readonly (readonly [table: string, rows: readonly Omit<MadeObject, "table">[]])[];
   readonly notes: readonly string[];

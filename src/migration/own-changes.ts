@@ -7,7 +7,7 @@ import type { SchemaChange, VisibleParts } from "../db/prisma-internals/schema-e
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
 
 /** The changes that the schema engine would make to the parts that it may see. */
-export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
+interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
   readonly statements: readonly Statement[];
   /** Keys (`keyOf`) of the parts that the engine saw. */
   readonly seen: ReadonlySet<string>;

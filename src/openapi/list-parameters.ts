@@ -18,7 +18,7 @@ export const ofWebhook: OwnParameters[string] = {
   description: "Of this subscription.",
 };
 
-export interface ListParametersOptions {
+interface ListParametersOptions {
   readonly maxPerPage: number;
   /** Default of the parameter `count`. */
   readonly count?: CountMode;

@@ -5,7 +5,7 @@ import type { Operation, OperationAnswer, Parameter } from "./operation.ts";
 import { rateLimitHeaders, sharedHeaders } from "./shared-parameters.ts";
 
 /** Context of the rendering: the components, and the settings that answers depend on. */
-export interface Rendering {
+interface Rendering {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly takesJwts: boolean;
   /** Whether answers have the headers of `http.rateLimit`. */

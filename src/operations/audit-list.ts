@@ -58,7 +58,7 @@ export async function listAudit(sql: Sql, filter: AuditFilter, limit: number): P
 }
 
 /** A position in the list, which is ordered by time and id. */
-export interface AuditPosition {
+interface AuditPosition {
   readonly occurredAt: string;
   readonly id: string;
   /** Whether to read the newer rows, which come before the position. */

@@ -225,7 +225,7 @@ const listText = `
   WHERE ${isLive} ORDER BY program, host, pid LIMIT ${mostListed}`;
 
 /** A live process as shown to admins. */
-export interface LiveProcess extends ProcessRow {
+interface LiveProcess extends ProcessRow {
   /** Null for a version from before this column. */
   readonly version: string | null;
   readonly startedAt: Date;

@@ -23,7 +23,7 @@ import { haveAllReloaded, reloadAll, type Answer } from "./reload-all.ts";
 import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
-export interface OperationRoutesOptions extends PostOptions, ListsOptions {
+interface OperationRoutesOptions extends PostOptions, ListsOptions {
   /** The configuration in use. */
   readonly configuration: {
     readonly config: Config;

@@ -3,7 +3,7 @@ import type { JsonPlace, JsonTemplate } from "./json-template.ts";
 import type { Raw } from "./selection.ts";
 
 /** Writes a record's JSON from the texts of its columns. */
-export type WriteRecord = (raw: Raw) => string;
+type WriteRecord = (raw: Raw) => string;
 
 /** Compiles the writer of the records of a template. */
 export function createRecordWriter(template: JsonTemplate): WriteRecord {

@@ -215,7 +215,7 @@ async function readMany(
 }
 
 /** The selection and order of the records at the other end of a link. */
-export interface LinkedReading extends RelatedPage {
+interface LinkedReading extends RelatedPage {
   /** Definition at the near end of the link. */
   readonly definition: Definition;
   readonly link: Link;

@@ -29,7 +29,7 @@ import {
 } from "../mapping/temporal.ts";
 
 /** A value in the form for Prisma, or the reason why the field cannot hold it. */
-export type Coerced =
+type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
   /**
    * Messages for the client, by the field's name or, in a list, by the names of the items:

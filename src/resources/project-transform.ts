@@ -3,7 +3,7 @@ import type { Definition, TransformNode } from "../mapping/definition.ts";
 type ObjectNode = Extract<TransformNode, { kind: "object" }>;
 
 /** The part of a transform that shows the requested paths. */
-export interface ProjectedTransform {
+interface ProjectedTransform {
   readonly transform: ObjectNode;
   /**
    * False when a path leads to a part of a node: the transform still contains the rest of the node.

@@ -84,7 +84,7 @@ export interface RecordOperations {
 }
 
 /** The record after an update. */
-export interface Updated {
+interface Updated {
   readonly json: string;
   /** False when there was nothing to change. */
   readonly isWritten: boolean;

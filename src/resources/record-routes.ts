@@ -58,7 +58,7 @@ export interface RecordRoutesOptions extends PostOptions {
 export type Handler = (ctx: ApiContext) => Promise<void>;
 
 /** Handlers of the requests for single records of a resource, by operation. */
-export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "remove" | "batch", Handler>>;
+type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "remove" | "batch", Handler>>;
 
 /**
  * Size in bytes of a large request body. Together with the existing record, it may be too large for

@@ -23,7 +23,7 @@ export interface View {
 }
 
 /** The part of a record that a request asks for. */
-export interface ShownPart {
+interface ShownPart {
   /** Paths of the record's JSON. Undefined: all of it. */
   readonly fields: readonly string[] | undefined;
   /** Relations that are shown in addition, replacing keys of the same name. */

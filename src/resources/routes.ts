@@ -16,7 +16,7 @@ import { databaseWithin, type RecordDatabase } from "./record-database.ts";
 import { createStore } from "./store.ts";
 import { createViews } from "./record-view.ts";
 
-export interface ResourceRoutesOptions extends Omit<
+interface ResourceRoutesOptions extends Omit<
   RecordRoutesOptions,
   "definition" | "databaseFor" | "inTransactionFor"
 > {

@@ -15,7 +15,7 @@ import { loadSecretKey } from "../config/secret-key.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
-export type SubscriptionCommandsOptions = CommandOptions<CommandContext & { readonly config: KeyConfig }>;
+type SubscriptionCommandsOptions = CommandOptions<CommandContext & { readonly config: KeyConfig }>;
 
 /** The settings of the key that encrypts webhook secrets. */
 export type KeyConfig = Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;

@@ -25,7 +25,7 @@ export type UserGroup =
   | { readonly kind: "flag" | "everybody" };
 
 /** The events of one resource that each user gets, for some events and some users. */
-export interface Readers {
+interface Readers {
   /** Ids of the users who get every event of the resource. */
   readonly ofAll: ReadonlySet<number>;
   /** The other users who get each event, in the events' order. */
@@ -81,7 +81,7 @@ export interface Eligibility {
   ): Promise<readonly (boolean | undefined)[]>;
 }
 
-export interface EligibilityOptions {
+interface EligibilityOptions {
   readonly definitions: Definitions;
   readonly access: Pick<AccessConditions, "readFilter">;
   /** Reads the snapshots of events. */

@@ -75,7 +75,7 @@ export interface SubscriberFinder {
   forget(): void;
 }
 
-export interface SubscriberFinderOptions {
+interface SubscriberFinderOptions {
   readonly sql: Sql;
   readonly eligibility: Pick<Eligibility, "isCostly" | "hasFilter" | "readerSelectorOf" | "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;

@@ -12,7 +12,7 @@ export interface KnownAt {
 }
 
 /** Rows that the database returned for some queries, and when. */
-export interface KnownRows<Row> {
+interface KnownRows<Row> {
   readonly rows: readonly Row[];
   /** When the oldest of the answers was read. */
   readonly knownAt: KnownAt;

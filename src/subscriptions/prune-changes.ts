@@ -22,7 +22,7 @@ export const pruneChangesText = `
   SELECT pg_current_snapshot()::text AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs",
     (SELECT count(*)::int FROM gone) AS count`;
 
-export interface ChangesPrunerOptions {
+interface ChangesPrunerOptions {
   readonly sql: Sql;
   readonly log: Log;
   /** Time between two turns: well above the 5 s for which an insert accepts a known answer. */

@@ -3,7 +3,7 @@ import type { Definitions } from "../mapping/definition.ts";
 import { silenceOf } from "../resources/silent-webhooks.ts";
 
 /** Number of a resource's active subscriptions that no event can reach. */
-export interface SilentSubscriptions {
+interface SilentSubscriptions {
   readonly resource: string;
   /** Number of subscriptions, at most 1,000. */
   readonly count: number;

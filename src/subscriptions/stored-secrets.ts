@@ -209,7 +209,7 @@ function reencrypt(
 }
 
 /** A subscription that has a new secret, or has lost headers. */
-export interface Replaced extends StoredSecret {
+interface Replaced extends StoredSecret {
   /** The new secret; undefined when the old one could be read and stays. */
   readonly secret: string | undefined;
   /** Names of the headers that no key decrypted. Their values are lost. */

@@ -1,7 +1,7 @@
 import { messageOf } from "../kit/errors.ts";
 
 /** The parts of an error that the log keeps. */
-export interface LoggedError {
+interface LoggedError {
   readonly type: string;
   readonly message: string;
   /** The frames only, since the head of a stack repeats the message. */

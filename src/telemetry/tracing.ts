@@ -83,7 +83,7 @@ const noSpan: Span = {
 export const unsampledTraceparent = `00-${"f".repeat(32)}-${"f".repeat(16)}-00`;
 
 /** The parts of a `traceparent`. */
-export interface Traceparent {
+interface Traceparent {
   readonly traceId: string;
   readonly spanId: string;
   readonly isSampled: boolean;

@@ -3,7 +3,7 @@ import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { includesScope, type Grant } from "../kit/scopes.ts";
 
 /** The user of a request, and the permissions of its token. */
-export interface KnownIdentity {
+interface KnownIdentity {
   readonly kind: "known";
   readonly caller: Caller;
   /** Id of the token. Undefined: a JWT. */

@@ -22,7 +22,7 @@ export interface VerifiedJwt {
 }
 
 /** Result of a verification. `no_keys`: the keys of the issuer could not be fetched yet. */
-export type JwtResult = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
+type JwtResult = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
 
 /** Verifies JWTs of one issuer. */
 export interface JwtVerifier {

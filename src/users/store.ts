@@ -28,7 +28,7 @@ export interface User {
 }
 
 /** A user to create. */
-export type NewUser = Pick<User, "name" | "email" | "isAdmin"> & Partial<JwtSubject>;
+type NewUser = Pick<User, "name" | "email" | "isAdmin"> & Partial<JwtSubject>;
 
 /** Changes of a user; missing fields stay. */
 export interface UserChanges {

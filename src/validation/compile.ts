@@ -22,7 +22,7 @@ import { textChecks } from "./text.ts";
 import { typeChecks } from "./types.ts";
 
 /** A rule that the body alone decides. */
-export interface Test {
+interface Test {
   readonly name: TestName;
   /** Runs on absent and empty values too, and ends the field's rules when it is broken. */
   readonly isImplicit: boolean;

@@ -1,7 +1,7 @@
 import { RE2JS } from "re2js";
 
 /** A pattern of the rules `regex` and `not_regex`. */
-export interface Pattern {
+interface Pattern {
   /**
    * Number of instructions of the compiled pattern. A match takes at most this many steps per
    * character.

@@ -40,7 +40,7 @@ export interface Lookup {
   exists(query: LookupQuery): Promise<boolean>;
 }
 
-export interface ValidateOptions {
+interface ValidateOptions {
   readonly lookup: Lookup;
   /** Key of the record that is being updated, which `unique` ignores. */
   readonly ignoreKey?: unknown;

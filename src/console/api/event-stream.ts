@@ -1,5 +1,5 @@
 /** One message of Server-Sent Events. Without data, it only gives the position of the stream. */
-export interface StreamMessage {
+interface StreamMessage {
   readonly id: string | null;
   readonly data: string | null;
 }

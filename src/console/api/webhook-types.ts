@@ -52,7 +52,7 @@ export interface TestedAttempt extends Attempt {
 }
 
 /** The request of every attempt of a delivery. */
-export interface DeliveryRequest {
+interface DeliveryRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }

@@ -21,7 +21,7 @@ export function signOut(): void {
 }
 
 /** Rights of the token, as far as known. */
-export interface Rights {
+interface Rights {
   readonly isAdmin: boolean;
   /** Returns whether the token has the scope, or one that includes it. */
   readonly has: (scope: string) => boolean;

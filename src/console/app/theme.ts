@@ -1,6 +1,6 @@
 import { createStore } from "../parts/store.ts";
 
-export type Theme = "system" | "light" | "dark";
+type Theme = "system" | "light" | "dark";
 
 const key = "svc-console.theme";
 const theme = createStore(readStored());

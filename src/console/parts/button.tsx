@@ -8,7 +8,7 @@ import "./button.css";
  * Kind of a button. `primary` is the main action; `danger` destroys something; `quiet` has no
  * frame.
  */
-export type ButtonKind = "primary" | "plain" | "quiet" | "danger";
+type ButtonKind = "primary" | "plain" | "quiet" | "danger";
 
 interface Look {
   readonly kind?: ButtonKind;
@@ -16,7 +16,7 @@ interface Look {
   readonly children?: ReactNode;
 }
 
-export interface ButtonProps extends Look, Omit<AriaButtonProps, "children" | "className" | "style"> {
+interface ButtonProps extends Look, Omit<AriaButtonProps, "children" | "className" | "style"> {
   /** Whether the action is under way. The button cannot be pressed meanwhile. */
   readonly isBusy?: boolean;
 }

@@ -6,7 +6,7 @@ import { createStore } from "./store.ts";
 import { sum } from "./sum.ts";
 import "./chart.css";
 
-export interface ChartLine {
+interface ChartLine {
   readonly title: string;
   /** A colour of `tokens.css`, such as `--chart-changes`. */
   readonly color: string;

@@ -4,7 +4,7 @@ import { Icon } from "./icon.tsx";
 import "./field.css";
 
 /** Properties of the control of a field, which connect it with its label, hint and messages. */
-export interface ControlProps {
+interface ControlProps {
   readonly id: string;
   readonly "aria-describedby": string | undefined;
   readonly "aria-invalid": boolean | undefined;

@@ -4,7 +4,7 @@ import { Popover } from "react-aria-components/Popover";
 import { Icon, type IconName } from "./icon.tsx";
 import "./dialog.css";
 
-export interface MenuAction {
+interface MenuAction {
   readonly title: string;
   readonly icon?: IconName;
   readonly isSelected?: boolean;

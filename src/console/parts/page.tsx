@@ -2,7 +2,7 @@ import { useEffect, type JSX, type ReactNode } from "react";
 import { Link } from "wouter";
 import "./page.css";
 
-export interface Crumb {
+interface Crumb {
   readonly title: string;
   readonly href: string;
 }

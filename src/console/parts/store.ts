@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from "react";
 
 /** A value outside of the components, which show each change of it. */
-export interface Store<T> {
+interface Store<T> {
   readonly get: () => T;
   readonly set: (next: T) => void;
   /** Returns the value to a component, which is shown again after each change. */

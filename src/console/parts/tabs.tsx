@@ -2,7 +2,7 @@ import type { JSX, ReactNode } from "react";
 import { Tab as AriaTab, TabList, TabPanel, Tabs as AriaTabs } from "react-aria-components/Tabs";
 import "./tabs.css";
 
-export interface TabPart {
+interface TabPart {
   readonly id: string;
   readonly title: ReactNode;
   readonly content: ReactNode;

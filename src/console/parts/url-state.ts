@@ -2,7 +2,7 @@ import { useLocation } from "wouter";
 import { usePathname, useSearch } from "wouter/use-browser-location";
 
 /** The query parameters of the page's URL, and functions that change them. */
-export interface UrlState {
+interface UrlState {
   readonly search: URLSearchParams;
   /**
    * Sets parameters; null removes one. Unless only the page changes, the list begins at its first

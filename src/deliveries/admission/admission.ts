@@ -12,7 +12,7 @@ import type { UserLoad } from "./receiver-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
 
 /** The user and the receiver whose slots an attempt would take. */
-export interface SlotTarget {
+interface SlotTarget {
   readonly userId: number;
   readonly url: string;
   readonly lane: Lane;
@@ -74,7 +74,7 @@ export interface Admission {
   readonly workers: readonly Worker[];
 }
 
-export interface AdmissionOptions extends LaneSlotsOptions {
+interface AdmissionOptions extends LaneSlotsOptions {
   /** Whether there are breakers. Without them, only slots limit receivers that do not answer. */
   readonly hasBreakers: boolean;
   readonly timeoutMs: number;

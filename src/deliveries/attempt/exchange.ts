@@ -37,7 +37,7 @@ export interface Post {
   readonly body: readonly Uint8Array[];
 }
 
-export type ExchangeResult =
+type ExchangeResult =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }
   /** The body exceeded `maxBodyBytes` or came in tiny chunks; the connection was destroyed. */

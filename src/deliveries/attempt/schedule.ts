@@ -1,5 +1,5 @@
 /** Number and times of the attempts of a resource's deliveries. */
-export interface Schedule {
+interface Schedule {
   /** Number of attempts, including the first. */
   readonly maxAttempts: number;
   /** Item n-1 is the wait before attempt n+1; the last item repeats. */

@@ -16,7 +16,7 @@ import { chooseKey, type TableKey } from "./table-key.ts";
 import type { FindTable } from "./view-sources.ts";
 
 /** The tables that get files, and the others. */
-export interface ChosenTables {
+interface ChosenTables {
   readonly tables: readonly ChosenTable[];
   readonly leftOut: readonly LeftOut[];
   /** Number of partitions, whose rows their parents serve. */

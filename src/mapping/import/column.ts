@@ -23,7 +23,7 @@ export interface ImportedColumn {
 }
 
 /** A column that no field can hold, with the reason. */
-export interface LeftOutColumn {
+interface LeftOutColumn {
   readonly column: CatalogColumn;
   readonly reason: string;
   /** Whether a row without a value for it is refused. */

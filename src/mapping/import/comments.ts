@@ -7,7 +7,7 @@ import type { TableReferences } from "./references.ts";
 import type { FieldOfColumn } from "./rules.ts";
 
 /** The comments of a file, and the remarks that the report repeats. */
-export interface TableComments {
+interface TableComments {
   readonly comments: Comments;
   readonly remarks: readonly string[];
 }

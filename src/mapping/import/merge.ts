@@ -3,7 +3,7 @@ import type { FileContent } from "./imported-table.ts";
 import { isObject } from "../../kit/is-object.ts";
 
 /** The merged data of a file, and the places where a person's value stayed. */
-export interface Merged {
+interface Merged {
   readonly content: FileContent;
   /** Places where both the table and a person changed a value. The person's value stays. */
   readonly kept: readonly string[];

@@ -6,7 +6,7 @@ import { freeName, joinedName, singularNameOf } from "./names.ts";
 import { isWholeNumber, type TypedField } from "./column-type.ts";
 
 /** A foreign key of one column, in the form of a field. */
-export interface ImportedReference {
+interface ImportedReference {
   /** `customers.id`. */
   readonly references: string;
   readonly as: string;

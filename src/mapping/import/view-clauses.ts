@@ -1,7 +1,7 @@
 import { maskedText } from "./sql-text.ts";
 
 /** The clauses of a view's SQL that decide on its key. */
-export interface ViewClauses {
+interface ViewClauses {
   /** The selected expressions. */
   readonly list: string;
   readonly from: string;

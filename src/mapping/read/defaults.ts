@@ -9,7 +9,7 @@ import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
 type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
 
 /** The default of a field, or the expected value instead of it. */
-export type DefaultOutcome =
+type DefaultOutcome =
   | { readonly kind: "ok"; readonly value: FieldDefault }
   | { readonly kind: "refused"; readonly message: string };
 

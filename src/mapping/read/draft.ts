@@ -44,7 +44,7 @@ export interface FileField extends TypeOptions {
 export type FileTransform = string | { readonly [name: string]: FileTransform };
 
 /** A mapping file that matches the JSON Schema. */
-export interface MappingFile {
+interface MappingFile {
   readonly name: string;
   readonly model: string;
   readonly table?: string;

@@ -3,7 +3,7 @@ import { hint, questionOf } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 
 /** A fault from the JSON Schema, in the words of the mapping file. */
-export interface SchemaFault {
+interface SchemaFault {
   readonly path: YamlPath;
   readonly message: string;
   readonly place: "value" | "key";

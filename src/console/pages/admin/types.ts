@@ -37,7 +37,7 @@ export interface AuditEntry {
   readonly details: JsonRecord;
 }
 
-export interface ResourceInEffect {
+interface ResourceInEffect {
   readonly name: string;
   readonly file: string;
   readonly definition: JsonRecord;

@@ -7,7 +7,7 @@ import type { ServiceEvent } from "../../api/types.ts";
 /** State of a stream. A `refused` stream does not restart by itself. */
 export type StreamState = "off" | "connecting" | "live" | "away" | "refused";
 
-export interface EventStream {
+interface EventStream {
   readonly state: StreamState;
   /** The shown events, newest first, and one more if there are more. */
   readonly events: readonly ServiceEvent[];

@@ -1,7 +1,7 @@
 import type { Webhook } from "../../api/webhook-types.ts";
 
 /** Health of a webhook. */
-export interface Health {
+interface Health {
   /** A word of `StatusBadge`. */
   readonly status: "healthy" | "failing" | "paused" | "gone" | "off" | "new";
   readonly sentence: string;
