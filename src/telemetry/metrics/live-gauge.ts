@@ -14,19 +14,15 @@ export function addLiveGauge({ registry, name, help, read }: Named & { readonly 
   }
 }
 
-/** Adds a gauge with one label that reads its values, by the label's value, at each scrape. */
+/** Adds a gauge with the label `state` that reads its values, by state, at each scrape. */
 export function addLiveGauges({
   registry,
   name,
   help,
-  label,
   read,
-}: Named & {
-  readonly label: string;
-  readonly read: () => Readonly<Record<string, number>>;
-}): void {
-  const gauge = new Gauge({ name, help, labelNames: [label], registers: [registry], collect });
+}: Named & { readonly read: () => Readonly<Record<string, number>> }): void {
+  const gauge = new Gauge({ name, help, labelNames: ["state"], registers: [registry], collect });
   function collect(): void {
-    for (const [value, count] of Object.entries(read())) gauge.set({ [label]: value }, count);
+    for (const [state, count] of Object.entries(read())) gauge.set({ state }, count);
   }
 }

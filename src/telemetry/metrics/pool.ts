@@ -17,7 +17,6 @@ export function addPoolGauges(registry: Registry, use: () => PoolUse): void {
     registry,
     name: "svc_database_pool_connections",
     help: "Database connections of this process, `active` or `idle`.",
-    label: "state",
     read() {
       const { active, idle } = use();
       return { active, idle };

@@ -17,7 +17,6 @@ export function createReceiverMetrics(registry: Registry) {
     name: "svc_receiver_breakers",
     // The receiver is no label, since the number of receivers has no limit.
     help: "Receivers whose breaker is `open` (no attempts for now) or `half_open` (one attempt decides).",
-    label: "state",
     read() {
       const { open, halfOpen } = counts?.() ?? { open: 0, halfOpen: 0 };
       return { open, half_open: halfOpen };
