@@ -6,6 +6,7 @@ import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import type { ConfigurationInEffect } from "./types.ts";
+import { recordsPath } from "../resources/record-key.ts";
 
 /** Shows the definition of a resource as it is in effect, and its Prisma model. */
 export function ResourcePage({ name }: { readonly name: string }): JSX.Element {
@@ -15,7 +16,7 @@ export function ResourcePage({ name }: { readonly name: string }): JSX.Element {
       title={name}
       crumbs={[{ title: "Configuration", href: "/admin/configuration" }]}
       actions={
-        <LinkButton href={`/resources/${encodeURIComponent(name)}`} icon="resources">
+        <LinkButton href={recordsPath(name)} icon="resources">
           Its records
         </LinkButton>
       }

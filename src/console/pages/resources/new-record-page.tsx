@@ -9,7 +9,7 @@ import { Card, Page } from "../../parts/page.tsx";
 import { Empty, ScopeNote } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useDraft } from "./draft.ts";
-import { idOf } from "./record-key.ts";
+import { idOf, recordPath, recordsPath } from "./record-key.ts";
 import { RecordForm } from "./record-form.tsx";
 import type { ResourceShape } from "./shape.ts";
 
@@ -19,18 +19,18 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   const goOn = useWayOn();
   const rights = useRights();
   const post = usePostOnce();
-  const list = `/resources/${name}`;
+  const list = recordsPath(name);
   const scope = `${name}:write`;
   const crumbs = [
     { title: "Resources", href: "/resources" },
     { title: name, href: list },
   ];
   const submit = async (): Promise<void> => {
-    const record = await post<JsonRecord>(`/resources/${encodeURIComponent(name)}`, draft.body());
+    const record = await post<JsonRecord>(list, draft.body());
     const id = idOf(record, shape);
     toast(id === null ? "Created." : `Created ${name} ${id}.`);
-    void refresh(`/resources/${encodeURIComponent(name)}`);
-    goOn(id === null ? list : `${list}/${encodeURIComponent(id)}`);
+    void refresh(list);
+    goOn(id === null ? list : recordPath(name, id));
   };
   return (
     <Page title={`New record of ${name}`} crumbs={crumbs}>

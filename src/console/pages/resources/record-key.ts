@@ -18,9 +18,14 @@ export function idOf(
   return texts.length === 1 ? (texts[0] ?? null) : texts.map(encodeURIComponent).join(",");
 }
 
+/** Returns the path of the records of a resource, in the API and in the console. */
+export function recordsPath(resource: string): string {
+  return `/resources/${encodeURIComponent(resource)}`;
+}
+
 /** Returns the path of a record, in the API and in the console. */
 export function recordPath(resource: string, id: string): string {
-  return `/resources/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
+  return `${recordsPath(resource)}/${encodeURIComponent(id)}`;
 }
 
 const telling = ["name", "title", "reference", "label", "subject", "email", "number", "code", "slug"];

@@ -20,7 +20,7 @@ import { withRequired } from "./form-body.ts";
 import { RecordForm } from "./record-form.tsx";
 import { valueAt, type FormField } from "./form-fields.ts";
 import { ShownValue } from "./shown-value.tsx";
-import { labelOf, recordPath } from "./record-key.ts";
+import { labelOf, recordPath, recordsPath } from "./record-key.ts";
 import { RecordStory } from "./record-story.tsx";
 import type { ResourceShape } from "./shape.ts";
 import "./resources.css";
@@ -38,7 +38,7 @@ export function RecordPage({
   const [isDeleting, setDeleting] = useState(false);
   const goOn = useWayOn();
   const rights = useRights();
-  const list = `/resources/${name}`;
+  const list = recordsPath(name);
   const label = query.data === undefined ? null : labelOf(query.data.data);
   const mayWrite = rights.has(`${name}:write`);
   return (
@@ -158,7 +158,7 @@ function GoneLine({ name }: { readonly name: string }): JSX.Element {
       <div className="stack">
         <p>This record is no longer there, so nothing was saved. What you have typed is still here.</p>
         <p>
-          <LinkButton href={`/resources/${name}`}>To the list of {name}</LinkButton>
+          <LinkButton href={recordsPath(name)}>To the list of {name}</LinkButton>
         </p>
       </div>
     </Note>
@@ -196,7 +196,7 @@ function Editor({
     begin(saved);
     toast("Saved.");
     void refresh("story", name, id);
-    void refresh(`/resources/${encodeURIComponent(name)}`);
+    void refresh(recordsPath(name));
   };
   const save = async (): Promise<void> => {
     const mine = draft.body();

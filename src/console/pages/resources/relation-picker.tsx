@@ -9,7 +9,7 @@ import { Link } from "wouter";
 import type { JsonRecord } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { Field, type FieldProps } from "../../parts/field.tsx";
-import { idOf, labelOf } from "./record-key.ts";
+import { idOf, labelOf, recordPath, recordsPath } from "./record-key.ts";
 import { useShapes, type ResourceShape } from "./shape.ts";
 
 const mostShown = 20;
@@ -118,7 +118,7 @@ function hintOf(hint: FieldProps["hint"], resource: string, value: string): JSX.
       {value === "" ? (
         <>One of {resource}</>
       ) : (
-        <Link href={`/resources/${resource}/${encodeURIComponent(value)}`}>
+        <Link href={recordPath(resource, value)}>
           Open {resource} {value}
         </Link>
       )}
@@ -131,7 +131,7 @@ function useFound(shape: ResourceShape | undefined, text: string): readonly Choi
   const query = new URLSearchParams({ cursor: "", per_page: String(mostShown) });
   if (shape?.isSearchable === true && text !== "") query.set("search", text.slice(0, 100));
   const { data } = useQuery<{ readonly data: readonly JsonRecord[] }>({
-    queryKey: [`/resources/${encodeURIComponent(shape?.name ?? "")}`, `?${query}`],
+    queryKey: [recordsPath(shape?.name ?? ""), `?${query}`],
     enabled: shape !== undefined,
     placeholderData: keepPreviousData,
   });
@@ -145,7 +145,7 @@ function useFound(shape: ResourceShape | undefined, text: string): readonly Choi
 /** Reads the title of the chosen record; undefined while it is unknown, or may not be read. */
 function useTitle(resource: string, id: string): string | undefined {
   const { data } = useQuery<JsonRecord>({
-    queryKey: [`/resources/${encodeURIComponent(resource)}`, `/${encodeURIComponent(id)}`],
+    queryKey: [recordsPath(resource), `/${encodeURIComponent(id)}`],
     enabled: id !== "",
     staleTime: 60_000,
   });

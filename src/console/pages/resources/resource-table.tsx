@@ -12,7 +12,7 @@ import { listQuery, useList } from "../../parts/use-list.ts";
 import { useUrlState } from "../../parts/url-state.ts";
 import { ColumnsButton, Conditions, FilterButton } from "./filter-bar.tsx";
 import { valueAt } from "./form-fields.ts";
-import { idOf } from "./record-key.ts";
+import { idOf, recordPath, recordsPath } from "./record-key.ts";
 import type { ResourceShape } from "./shape.ts";
 import { ShownValue } from "./shown-value.tsx";
 import "./resources.css";
@@ -22,7 +22,7 @@ const firstColumns = 8;
 /** Shows the records of a resource. Filters, order, search, columns and page are in the URL. */
 export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX.Element {
   const url = useUrlState();
-  const query = useList<JsonRecord>(`/resources/${encodeURIComponent(shape.name)}`);
+  const query = useList<JsonRecord>(recordsPath(shape.name));
   const rights = useRights();
   const rows = query.data?.data ?? [];
   const paths = shape.paths.length > 0 ? shape.paths : keysOf(rows);
@@ -30,7 +30,7 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
   const shown = asked.length > 0 ? asked : paths.slice(0, firstColumns);
   const mayCreate = shape.create !== null && rights.has(`${shape.name}:write`);
   const create = mayCreate && (
-    <LinkButton kind="primary" icon="plus" href={`/resources/${shape.name}/-/new`}>
+    <LinkButton kind="primary" icon="plus" href={`${recordsPath(shape.name)}/-/new`}>
       New record
     </LinkButton>
   );
@@ -75,7 +75,7 @@ function Total({ name, search }: { readonly name: string; readonly search: URLSe
   query.set("per_page", "1");
   query.set("count", "estimated");
   const { data } = useQuery<{ readonly total: number; readonly total_is_estimate?: boolean }>({
-    queryKey: [`/resources/${encodeURIComponent(name)}`, `?${query}`],
+    queryKey: [recordsPath(name), `?${query}`],
   });
   if (data === undefined) return <span>…</span>;
   const about = data.total_is_estimate === true ? "about " : "";
@@ -92,7 +92,7 @@ function linkOf(
   rows: readonly JsonRecord[],
 ): { readonly rowHref?: (row: JsonRecord) => string } {
   if (rows.some((row) => idOf(row, shape) === null)) return {};
-  return { rowHref: (row) => `/resources/${shape.name}/${encodeURIComponent(idOf(row, shape) ?? "")}` };
+  return { rowHref: (row) => recordPath(shape.name, idOf(row, shape) ?? "") };
 }
 
 function keysOf(rows: readonly JsonRecord[]): readonly string[] {
