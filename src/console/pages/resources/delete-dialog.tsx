@@ -8,7 +8,7 @@ import { useResources } from "../../api/use-resources.ts";
 import { writeVersion } from "../../api/write-version.ts";
 import { JsonView } from "../../parts/code.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
-import { labelOf, recordPath, recordsPath } from "./record-key.ts";
+import { labelOf, recordPath, recordQuery, recordsPath } from "./record-key.ts";
 
 /** Asks before a delete. Shows its effect and the webhooks that it notifies. */
 export function DeleteDialog({
@@ -49,7 +49,7 @@ export function DeleteDialog({
           if (!isGone(error)) throw error;
           said = `${resource} ${id} is no longer there.`;
         }
-        queryClient.removeQueries({ queryKey: ["record", resource, id] });
+        queryClient.removeQueries({ queryKey: recordQuery(resource, id) });
         void refresh(recordsPath(resource));
         onDone(said);
       }}

@@ -28,6 +28,11 @@ export function recordPath(resource: string, id: string): string {
   return `${recordsPath(resource)}/${encodeURIComponent(id)}`;
 }
 
+/** Returns the key of the query for a record with its entity tag. */
+export function recordQuery(resource: string, id: string): readonly string[] {
+  return ["record", resource, id];
+}
+
 const telling = ["name", "title", "reference", "label", "subject", "email", "number", "code", "slug"];
 
 /**

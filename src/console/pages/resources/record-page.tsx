@@ -20,7 +20,7 @@ import { withRequired } from "./form-body.ts";
 import { RecordForm } from "./record-form.tsx";
 import { valueAt, type FormField } from "./form-fields.ts";
 import { ShownValue } from "./shown-value.tsx";
-import { labelOf, recordPath, recordsPath } from "./record-key.ts";
+import { labelOf, recordPath, recordQuery, recordsPath } from "./record-key.ts";
 import { RecordStory } from "./record-story.tsx";
 import type { ResourceShape } from "./shape.ts";
 import "./resources.css";
@@ -90,17 +90,13 @@ export function RecordPage({
   );
 }
 
-function recordKey(name: string, id: string): readonly string[] {
-  return ["record", name, id];
-}
-
 /**
  * Reads a record with its entity tag. There is no automatic refetch, because the form and Delete
  * depend on the shown answer. An answer of an earlier visit is not shown again.
  */
 function useRecord(name: string, id: string): UseQueryResult<Answer<JsonRecord>> {
   return useQuery({
-    queryKey: recordKey(name, id),
+    queryKey: recordQuery(name, id),
     queryFn: ({ signal }) => apiAnswer<JsonRecord>(recordPath(name, id), { signal }),
     gcTime: 0,
     refetchOnWindowFocus: false,
@@ -185,7 +181,7 @@ function Editor({
     setBase(next);
     draft.reset(next.data);
     // Replaces only the shown answer: a later visit reads the record again.
-    queryClient.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
+    queryClient.setQueriesData({ queryKey: recordQuery(name, id), exact: true }, next);
   };
   /** Sends the changes for a version of the record, without a tag for any. JSON is unchanged. */
   const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
