@@ -45,7 +45,7 @@ export async function apiAnswer<T>(path: string, options: RequestOptions = {}): 
 }
 
 /** Returns the raw response, for streams. A 401 ends the session, and the sign-in opens. */
-export async function apiResponse(path: string, options: RequestOptions = {}): Promise<Response> {
+export async function apiResponse(path: string, options: RequestOptions): Promise<Response> {
   const token = options.token ?? currentToken();
   if (token === null) throw new ApiError({ status: 401, message: "You are signed out." });
   const response = await send(path, options, token);
