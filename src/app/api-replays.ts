@@ -11,7 +11,7 @@ import {
 import { addReplayRoutes, type ReplayRoutesOptions } from "../deliveries/replay/routes.ts";
 import type { ApiRouter } from "../http/state.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import { isService } from "../subscriptions/service-events.ts";
+import { isRegistered } from "../subscriptions/service-events.ts";
 
 /** Adds the routes of replays. Returns their worker, which the API runs. */
 export function addReplays(
@@ -22,7 +22,7 @@ export function addReplays(
     Pick<ReplayWorkerOptions, "filters" | "present">,
 ): ReplayWorker {
   const { config, definitions } = configuration;
-  const isResource = (name: string): boolean => definitions.has(name) || isService(definitions, name);
+  const isResource = (name: string): boolean => isRegistered(definitions, name);
   // Deliveries of a resource without a mapping file stay with the owners. A replay makes new ones,
   // and the rule may have kept the records from their owners.
   const judge: Eligibility["judge"] = async (pairs, which) => {

@@ -21,7 +21,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
-import { isService } from "../subscriptions/service-events.ts";
+import { isRegistered } from "../subscriptions/service-events.ts";
 import { createOpenSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { createTokensPruner } from "../users/prune-tokens.ts";
@@ -76,9 +76,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     onFree: () => sweep.onFree(),
     random: Math.random,
   });
-  /** Returns whether a name is a resource of the mapping files, or that of operational events. */
-  const isKnown = (resource: string): boolean =>
-    definitions.has(resource) || isService(definitions, resource);
+  const isKnown = (resource: string): boolean => isRegistered(definitions, resource);
   const handing = { ...shared, admission, rates, attempts, eligibility, isKnown, flightMs };
   const sweep: Sweep = createSweep({
     ...handing,

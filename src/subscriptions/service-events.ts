@@ -26,6 +26,11 @@ export function isService(definitions: Definitions, resource: string): boolean {
   return resource === serviceResource && !definitions.has(serviceResource);
 }
 
+/** Returns whether a name is a resource of the mapping files, or that of operational events. */
+export function isRegistered(definitions: Definitions, resource: string): boolean {
+  return definitions.has(resource) || resource === serviceResource;
+}
+
 /**
  * Returns the events of a resource, or of all resources together; undefined for an unknown
  * resource.
