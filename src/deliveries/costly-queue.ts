@@ -2,9 +2,6 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IncomingMessage } from "../broker/broker.ts";
 import { createSharedPlaces } from "../kit/turns.ts";
 
-/** Queue of the messages of costly resources, which take turns. */
-export type CostlyQueue = ReturnType<typeof createCostlyQueue>;
-
 /** Waiting messages of one resource. */
 interface Line {
   readonly waiting: IncomingMessage[];

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { IncomingMessage } from "../../src/broker/broker.ts";
-import { createCostlyQueue, type CostlyQueue } from "../../src/deliveries/costly-queue.ts";
+import { createCostlyQueue } from "../../src/deliveries/costly-queue.ts";
 import { until } from "../support/wait.ts";
 
 interface Scene {
-  readonly queue: CostlyQueue;
+  readonly queue: ReturnType<typeof createCostlyQueue>;
   /** Ids of the messages of each batch. */
   readonly handled: string[][];
   readonly acked: string[];
