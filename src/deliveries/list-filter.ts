@@ -1,5 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
-import { idFault, rowIdOf } from "../kit/ids.ts";
+import { idOf, rowIdOf } from "../kit/ids.ts";
 import { textFault } from "../mapping/storable.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
@@ -38,7 +38,7 @@ export const deliveryShape = fixedShape(
     hasGroups: false,
     counts: ["estimated", "none"],
     own: {
-      webhook_id: (text) => idFault("webhook id", text),
+      webhook_id: webhookIdFault,
       status: (text) => (text.split(",").every(isStatus) ? undefined : "The selected status is invalid."),
       event_id: (text) =>
         rowIdOf(text) === undefined ? "The event id field must be an integer." : undefined,
@@ -54,6 +54,11 @@ export const deliveryShape = fixedShape(
     },
   },
 );
+
+/** Returns the fault of the parameter `webhook_id`; undefined for an id. */
+export function webhookIdFault(text: string): string | undefined {
+  return idOf(text) === undefined ? "The webhook id field must be an integer." : undefined;
+}
 
 function isStatus(text: string): text is DeliveryStatus {
   return deliveryStatuses.some((status) => status === text);

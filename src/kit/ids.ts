@@ -7,11 +7,6 @@ export function idOf(text: string | null | undefined): number | undefined {
   return id < 2 ** 31 ? id : undefined;
 }
 
-/** Returns the fault of a parameter that must be an id of `idOf`; undefined for such an id. */
-export function idFault(name: string, text: string): string | undefined {
-  return idOf(text) === undefined ? `The ${name} field must be an integer.` : undefined;
-}
-
 /**
  * Returns the id of an event, delivery or replay: a positive 64-bit integer in plain decimal
  * digits. Returns undefined for any other text.

@@ -1,9 +1,9 @@
 import type { Sql } from "../db/sql.ts";
 import { presentDelivery } from "../deliveries/delivery-json.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
+import { webhookIdFault } from "../deliveries/list-filter.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { formatDateTime } from "../kit/date-time.ts";
-import { idFault } from "../kit/ids.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
@@ -14,7 +14,7 @@ import { cursorPagingOf } from "./cursor-paging.ts";
 export const deadLetterShape = fixedShape([], {
   hasGroups: false,
   counts: ["none"],
-  own: { webhook_id: (text) => idFault("webhook id", text) },
+  own: { webhook_id: webhookIdFault },
 });
 
 const confirmedText = `SELECT id, dead_lettered_at AS at FROM svc.deliveries WHERE id = ANY($1::bigint[])`;

@@ -1,7 +1,7 @@
-import { idFault } from "../../kit/ids.ts";
 import type { Caller } from "../../kit/caller.ts";
 import { fixedShape } from "../../querying/fixed-shape.ts";
 import type { OwnList } from "../../querying/own-list.ts";
+import { webhookIdFault } from "../list-filter.ts";
 import { replayStates } from "./replay.ts";
 
 const isState = (text: string): boolean => replayStates.some((state) => state === text);
@@ -26,7 +26,7 @@ export const replayShape = fixedShape(
   ],
   {
     own: {
-      webhook_id: (text) => idFault("webhook id", text),
+      webhook_id: webhookIdFault,
       state: (text) => (text.split(",").every(isState) ? undefined : "The selected state is invalid."),
     },
   },
