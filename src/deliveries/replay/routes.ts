@@ -40,8 +40,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
     const body = await readJsonBody(ctx);
     await answerPost(ctx, {
       async prepare() {
-        const read = readReplayBody(body, { subscription, isResource, now: new Date() });
-        const { asked, isDryRun } = read;
+        const { asked, isDryRun } = readReplayBody(body, { subscription, isResource, now: new Date() });
         const plan = await listTurns.run(ctx.state.caller.id, () =>
           planReplay({ sql: listSql, eligibility }, subscription, asked),
         );
