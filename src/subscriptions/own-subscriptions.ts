@@ -4,7 +4,7 @@ import { conditionText, createParameters } from "../querying/condition-text.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import { orderText, type OrderItem } from "../querying/order.ts";
-import type { OwnSubscription } from "./subscription.ts";
+import { disabledReasons, type OwnSubscription } from "./subscription.ts";
 
 /**
  * Fields that lists can filter and sort by. A user has few subscriptions, so no filter or sort
@@ -22,12 +22,7 @@ export const subscriptionShape = fixedShape(
     { name: "rate_limit", type: "Float", isOptional: true },
     { name: "is_active", type: "Boolean" },
     { name: "disabled_at", type: "DateTime", isOptional: true },
-    {
-      name: "disabled_reason",
-      type: "Enum",
-      isOptional: true,
-      values: ["owner", "gone", "failing", "user"],
-    },
+    { name: "disabled_reason", type: "Enum", isOptional: true, values: disabledReasons },
     { name: "failing_since", type: "DateTime", isOptional: true },
     { name: "last_success_at", type: "DateTime", isOptional: true },
     { name: "last_attempt_at", type: "DateTime", isOptional: true },

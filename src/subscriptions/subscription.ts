@@ -8,7 +8,8 @@ import { maskSecret, standardSecret } from "./secret.ts";
 export const everyResource = "*";
 
 /** Why a subscription gets no attempts (docs/webhooks.md, "States of a subscription"). */
-export type DisabledReason = "owner" | "gone" | "failing" | "user";
+export const disabledReasons = ["owner", "gone", "failing", "user"] as const;
+type DisabledReason = (typeof disabledReasons)[number];
 
 /** A subscription as its owner sees it, without the encrypted parts. */
 export interface OwnSubscription {
