@@ -4,6 +4,7 @@ import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { yamlText } from "../config/yaml-lines.ts";
 import { hint } from "../kit/did-you-mean.ts";
+import type { Definitions } from "../mapping/definition.ts";
 import { prismaModelOf, prismaSchemaOf } from "../mapping/models.ts";
 import { accessFaults } from "./access.ts";
 import { shownDefinition } from "./show-definition.ts";
@@ -32,14 +33,14 @@ export function addResourceCommands(
       const faults = [...check.faults, ...accessFaults(check.definitions ?? new Map())];
       const definitions = faults.length > 0 ? undefined : check.definitions;
       if (definitions !== undefined || json) {
-        const count = definitions?.size ?? 0;
+        const fine: Definitions = definitions ?? new Map();
         const warnings = [
-          ...[...(definitions?.values() ?? [])].flatMap(unreachableFields),
-          ...[...(definitions?.values() ?? [])].flatMap(impossibleRules),
-          ...silentWebhooks(definitions ?? new Map()),
+          ...[...fine.values()].flatMap(unreachableFields),
+          ...[...fine.values()].flatMap(impossibleRules),
+          ...silentWebhooks(fine),
         ];
-        const sentence = `No faults in ${counted(count, "mapping file")}.`;
-        const row = { resources: [...(definitions?.keys() ?? [])], faults, warnings };
+        const sentence = `No faults in ${counted(fine.size, "mapping file")}.`;
+        const row = { resources: [...fine.keys()], faults, warnings };
         printDone(terminal, { row, sentence, json });
         for (const warning of warnings) if (!json) terminal.stderr(`warning: ${warning}\n`);
       }
