@@ -10,7 +10,7 @@ import {
 } from "jose";
 import { setBounded } from "../kit/bounded-map.ts";
 import type { Caller } from "../kit/caller.ts";
-import { isScope, maxScopes } from "../kit/scopes.ts";
+import { isScope } from "../kit/scopes.ts";
 import type { KeySet, KeySource } from "./key-set.ts";
 
 /** The verified contents of a JWT. */
@@ -180,5 +180,5 @@ function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
     typeof one === "string" ? one.split(" ") : Array.isArray(one) ? (one as unknown[]) : [],
   );
   const ours = named.filter((one): one is string => typeof one === "string" && isScope(one));
-  return ours.length === 0 ? ["*"] : [...new Set(ours)].slice(0, maxScopes);
+  return ours.length === 0 ? ["*"] : [...new Set(ours)];
 }

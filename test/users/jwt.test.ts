@@ -42,6 +42,25 @@ describe("createJwtVerifier", () => {
       }
     });
 
+  it("keeps each of the service's scopes once, however many a token has", async () => {
+    const issuer = await startIssuer([]);
+    try {
+      const verifier = verifierOf(
+        issuer,
+        keysOf(issuer, () => 0),
+      );
+      const scopes = Array.from({ length: 101 }, (_, index) => `r${index}:read`);
+      const exp = Math.floor(Date.now() / 1000) + 60;
+      const claims = { iss: issuer.url, aud: audience, exp, scope: "openid r0:read", scp: scopes };
+
+      const result = await verifier.verify(await issuer.signText(JSON.stringify(claims)));
+
+      expect(result).to.deep.include({ kind: "verified", scopes });
+    } finally {
+      await issuer.stop();
+    }
+  });
+
   it("treats claims named like parts of an object as plain claims", async () => {
     const issuer = await startIssuer([]);
     try {
