@@ -296,7 +296,7 @@ describe("createEligibility, by a filter", () => {
     });
   }
 
-  for (const code of [undefined, "57P01", "53300"])
+  for (const code of [undefined, "57P01", "53300", "08P01"])
     it(`reports that the database is away (${code ?? "no code"}), and blames no rule for it`, async () => {
       const { log, lines } = createMemoryLog();
       const definitions = resourceWith(filter({ lead_id: "$user.id" }));

@@ -110,8 +110,7 @@ async function recordAll(
     if (!isLockWaitOver(error)) throw error;
     const unlocked = await state.store.findUnlocked(writes.map(({ item }) => item.id));
     const others = writes.filter(({ item }) => unlocked.has(item.id));
-    const isHelp = others.length > 0 && others.length < writes.length;
-    if (!isHelp) throw error;
+    if (others.length === 0) throw error;
     const statuses = await recordUnlocked(state, others);
     const byId = new Map(others.map(({ item }, index) => [item.id, statuses[index]]));
     return writes.map(({ item: { id } }) => (byId.has(id) ? byId.get(id) : Promise.reject(error)));

@@ -1,26 +1,33 @@
 import { expect } from "chai";
+import { DatabaseError } from "pg";
 import {
   createOutcomeWriter,
+  type OutcomeWriter,
   type OutcomeWriterOptions,
 } from "../../../src/deliveries/attempt/outcome-writer.ts";
 import { createMemoryLog } from "../../support/http.ts";
 import { until } from "../../support/wait.ts";
 
+type Store = OutcomeWriterOptions["store"];
+
+function writerOn(store: Partial<Store>): OutcomeWriter {
+  const unused = { onQueued: () => undefined, announce: () => undefined };
+  return createOutcomeWriter({ store: store as Store, log: createMemoryLog().log, ...unused });
+}
+
 describe("createOutcomeWriter", () => {
+  const outcome = { id: "1", uuid: "u", status: "delivered", attemptsBefore: 0 } as const;
+
   it("repeats a write while the database is away, but not after the process was told to stop", async () => {
     const away = Object.assign(new Error("shutting down"), { code: "57P01" });
     let tries = 0;
-    const store: Pick<OutcomeWriterOptions["store"], "record"> = {
+    const writer = writerOn({
       async record() {
         tries += 1;
         return Promise.reject(away);
       },
-    };
-    const { log } = createMemoryLog();
-    const unused = { onQueued: () => undefined, announce: () => undefined };
-    const writer = createOutcomeWriter({ store: store as OutcomeWriterOptions["store"], log, ...unused });
+    });
 
-    const outcome = { id: "1", uuid: "u", status: "delivered", attemptsBefore: 0 } as const;
     const failure = writer.record({ id: "1", unwritten: 1 }, outcome).catch((error: unknown) => error);
     await until(() => tries === 2, { what: "the second try" });
     writer.stop();
@@ -28,4 +35,32 @@ describe("createOutcomeWriter", () => {
     expect(await failure).to.equal(away);
     expect(tries).to.be.at.most(3);
   });
+
+  for (const [what, unlocked, written] of [
+    ["writes again what was only locked for a moment", ["1", "2"], ["delivered", "delivered"]],
+    ["writes the others again while one is locked", ["2"], ["55P03", "delivered"]],
+    ["writes nothing again while all are locked", [], ["55P03", "55P03"]],
+  ] as const)
+    it(what, async () => {
+      const locked = Object.assign(new DatabaseError("lock timeout", 0, "error"), { code: "55P03" });
+      const asked: (readonly string[])[] = [];
+      const writer = writerOn({
+        async record({ outcomes }) {
+          asked.push(outcomes.map(({ id }) => id));
+          if (asked.length === 1) throw locked;
+          return new Map(outcomes.map(({ id, status }) => [id, status]));
+        },
+        findUnlocked: async () => new Set(unlocked),
+      });
+      const flight = { id: "1", unwritten: 2 };
+      // Otherwise, it tries again later.
+      writer.stop();
+
+      const records = ["1", "2"].map((id) =>
+        writer.record(flight, { ...outcome, id }).catch((error: { readonly code: string }) => error.code),
+      );
+
+      expect(await Promise.all(records)).to.deep.equal(written);
+      expect(asked).to.deep.equal([["1", "2"], ...(unlocked.length === 0 ? [] : [unlocked])]);
+    });
 });
