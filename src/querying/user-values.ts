@@ -74,8 +74,7 @@ function put(condition: Condition, resolve: Resolve): Condition {
  * be true.
  */
 function withoutUnknown(condition: Condition): Condition {
-  if (condition.kind === "not" || condition.kind === "notFalse")
-    return comparesWithNull(condition.of) ? never : condition;
+  if (condition.kind === "not") return comparesWithNull(condition.of) ? never : condition;
   return withParts(condition, withoutUnknown);
 }
 

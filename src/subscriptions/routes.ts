@@ -209,9 +209,9 @@ function refuseLarge(error: unknown): never {
  * user, or of all users.
  */
 function ownerScopeOf(ctx: ApiContext, userId: string | undefined): OwnerScope {
-  const { id, isAdmin, isLimited } = ctx.state.caller;
+  const { id, isAdmin } = ctx.state.caller;
   const asked = userId === "*" ? "everybody" : Number(userId ?? id);
-  if (asked === id || (isAdmin && isLimited !== true)) return asked;
+  if (asked === id || isAdmin) return asked;
   throw new AppError("user.forbidden", "Only admins list the webhooks of others.");
 }
 

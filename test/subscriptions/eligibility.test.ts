@@ -92,6 +92,16 @@ describe("createEligibility", () => {
     expect(selector.groupsOf([0, 1])).to.deep.equal([{ kind: "owner", userId: 7 }]);
   });
 
+  it("gives operational events to admins only, as those of no owner", async () => {
+    const eligibility = eligibilityOf(new Map());
+    const event = { id: "1", resource: "service", owner_id: "7" };
+
+    expect(await eligibility.judge(users.map((user) => ({ event, user })))).to.deep.equal([false, true]);
+    const selector = await eligibility.readerSelectorOf("service", [event]);
+    expect(selector.groupsOf([0])).to.deep.equal([{ kind: "flag" }]);
+    expect(selector.choose(users)).to.deep.equal({ ofAll: new Set([8]), ofEach: [[]] });
+  });
+
   it("logs the fault of a code module", async () => {
     const { log, lines } = createMemoryLog();
     const definitions = definitionsOf(definition({ name: "orders", fields: [], code: { isAdmin: throws } }));
