@@ -116,12 +116,9 @@ describe("createSweep", () => {
       const waits =
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
       await until(async () => (await scene.core.sql(waits)).length > 0, { what: "the wait for the lock" });
-      const startedAt = performance.now();
       await scene.work.addDelivery(scene.subscription);
 
       await untilStarted(1);
-
-      expect(performance.now() - startedAt).to.be.below(15_000);
     } finally {
       await client.query("ROLLBACK");
       client.release();

@@ -220,11 +220,9 @@ for (const acceptors of [1, 8])
       await once(unused, "connect");
       const closed = once(unused, "close");
 
-      const startedAt = performance.now();
-      await server.close({ limitMs: 8000 });
+      // Longer than the time limit of a test.
+      await server.close({ limitMs: 600_000 });
       await closed;
-
-      expect(performance.now() - startedAt).to.be.below(4000);
     });
 
     it("closes connections beyond the limit at once, logs that, and accepts new ones when others end", async () => {

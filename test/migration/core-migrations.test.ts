@@ -265,7 +265,7 @@ describe("inMigrationTransaction", () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     await client.query(
-      "CREATE ROLE svc_test_migrator LOGIN SUPERUSER PASSWORD 'x'; ALTER ROLE svc_test_migrator SET statement_timeout = 100",
+      "CREATE ROLE svc_test_migrator LOGIN SUPERUSER PASSWORD 'x'; ALTER ROLE svc_test_migrator SET statement_timeout = 500",
     );
     try {
       const url = new URL(database.url);
@@ -276,7 +276,7 @@ describe("inMigrationTransaction", () => {
         url: url.href,
         isReadOnly: false,
         work: async (migrator) =>
-          (await migrator.query("SELECT pg_sleep(0.25), current_user AS name")).rows[0],
+          (await migrator.query("SELECT pg_sleep(0.75), current_user AS name")).rows[0],
       });
 
       expect(answer).to.include({ name: "svc_test_migrator" });

@@ -116,9 +116,9 @@ describe("migrations by hand", () => {
     await apply(await write({ "1_places.sql": first }));
     // A trigger of others may take long, for example one that copies the record elsewhere.
     await client.query(`
-      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.4); RETURN NEW; END';
+      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.75); RETURN NEW; END';
       CREATE TRIGGER slow BEFORE INSERT ON svc.hand_migrations FOR EACH ROW EXECUTE FUNCTION slow();
-      DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 200', current_database()); END $$`);
+      DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 500', current_database()); END $$`);
     const more = { "2_more.sql": "SELECT 1", "3_table.sql": "-- svc: no transaction\nVACUUM places" };
 
     const done = await apply(await write({ "1_places.sql": first, ...more }));

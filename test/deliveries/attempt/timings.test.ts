@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import { hang, startReceiver, type TestReceiver } from "../../support/receiver.ts";
@@ -32,9 +33,11 @@ describe("the timings of an attempt", () => {
   });
 
   it("count the answer's head, not its body", async () => {
-    receiver.answer = (_, response) => {
+    receiver.answer = async (_, response) => {
       response.writeHead(200).flushHeaders();
-      setTimeout(() => response.end("late"), 100);
+      // The sender reads the head in one of the first turns, however long that turn takes.
+      for (let turn = 0; turn < 20; turn += 1) await sleep(5);
+      response.end("late");
     };
     const { firstByteMs = 0, durationMs } = await senders.send(receiver.url);
 
