@@ -71,6 +71,7 @@ describe("the whole service under faults of all kinds", function () {
     const spared = Object.entries(faultKinds).filter(([, ofPart]) => !ofPart.some((kind) => kinds.has(kind)));
 
     expect(spared).to.deep.equal([]);
+    expect(result.troubles).to.deep.equal([]);
     expect(result.unexpected).to.deep.equal([]);
     expect(result.processes.flatMap(({ endings }) => endings)).to.deep.equal([]);
   });

@@ -68,9 +68,7 @@ export function useKnownScene(): KnownScene {
     },
     async fanOut(event: EventModel) {
       await scene.broker.publish([messageOf(event)]);
-      await until(() => scene.lines.some(({ eventUuids }) => String(eventUuids) === event.uuid), {
-        what: "the turn's end",
-      });
+      await untilFannedOut(scene, [event]);
       expect(await scene.work.outbox()).not.to.include(event.id);
     },
     async fanOutTwo(change?: () => Promise<unknown>) {
@@ -84,7 +82,7 @@ export function useKnownScene(): KnownScene {
       const [one] = await scene.addEvents(1);
       const both = [one as EventModel, await scene.work.addEvent({ ownerId: String(ownerId) })] as const;
       await scene.broker.publish(both.map(messageOf));
-      await until(async () => (await scene.work.outbox()).length === 0, { what: "both" });
+      await untilFannedOut(scene, both);
       return both;
     },
     deliveriesOf: async ({ id }: EventModel) =>
@@ -104,6 +102,13 @@ export function useKnownScene(): KnownScene {
     Object.assign(scene, { nowMs: 0, lookUps: 0, filterings: 0, inserts: [], meanwhile: undefined });
   });
   return scene;
+}
+
+/** Waits for the end of the turn of each event, which is after the answer of its insert. */
+async function untilFannedOut({ lines }: FanOutScene, events: readonly EventModel[]): Promise<void> {
+  const isNoted = ({ uuid }: EventModel): boolean =>
+    lines.some(({ eventUuids }) => [eventUuids].flat().includes(uuid));
+  await until(() => events.every(isNoted), { what: "the turn's end" });
 }
 
 function watchedStore(scene: Mutable<KnownScene>): FanOutOptions["store"] {
