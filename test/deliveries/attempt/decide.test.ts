@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { decide } from "../../../src/deliveries/attempt/decide.ts";
+import { decide, longestWaitMs } from "../../../src/deliveries/attempt/decide.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -66,6 +66,7 @@ describe("decide", () => {
     ["stretches the wait to the Retry-After of a 429", answered(429, 30), 0, 30_000],
     ["stretches the wait to the Retry-After of a 503", answered(503, 30), 0, 30_000],
     ["spreads a Retry-After upwards by the jitter", answered(503, 30), 0.5, 33_000],
+    ["keeps the planned wait of a 503 without a Retry-After", answered(503), 0, 800],
     ["never shortens the wait for a Retry-After", answered(503, 0), 0.5, 1000],
     ["waits at most a day for a Retry-After", answered(429, 10 * 86_400), 0.5, dayMs],
     ["waits at most a day for an endless Retry-After", answered(429, 9_999_999_999), 0.999, dayMs],
@@ -95,5 +96,13 @@ describe("decide", () => {
 
   it("fails at once when the limit was lowered below the attempts made", () => {
     expect(decide({ ...plan, attempt: 9, result: refused }).kind).to.equal("failed");
+  });
+});
+
+describe("longestWaitMs", () => {
+  it("is that of a Retry-After, unless a planned wait with its jitter is longer", () => {
+    expect(longestWaitMs([1000, 0.9 * dayMs], 0.1)).to.equal(dayMs);
+    expect(longestWaitMs([2 * dayMs, 1000], 0.5)).to.equal(3 * dayMs);
+    expect(longestWaitMs([], 0.5)).to.equal(dayMs);
   });
 });
