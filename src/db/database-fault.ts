@@ -22,6 +22,8 @@ export type DatabaseFault =
   | { readonly kind: "raised"; readonly message: string }
   /** A row policy of the table forbids the row to the role of svc. */
   | { readonly kind: "forbidden" }
+  /** The role of svc lacks a right on the table, or on a column of it. */
+  | { readonly kind: "denied"; readonly message: string }
   /** A rule of the table turns the statement into one that gives no row back. */
   | { readonly kind: "rewritten" }
   /** The record to change or delete does not exist. */
@@ -126,8 +128,9 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
     const fault = faultOfSqlState(sqlState, cause ?? causeOf(error));
     if (sqlState === raised || (isRaised && !saysMore(fault, sqlState)))
       return { kind: "raised", message: cause?.originalMessage ?? String(thrown.message) };
-    const isForbidden = fault.kind === "other" && thrown.routine === "ExecWithCheckOptions";
-    return isForbidden ? { kind: "forbidden" } : fault;
+    if (fault.kind !== "other") return fault;
+    if (thrown.routine === "ExecWithCheckOptions") return { kind: "forbidden" };
+    return thrown.routine === "aclcheck_error" ? { kind: "denied", message: String(thrown.message) } : fault;
   }
 
   const message = typeof thrown.message === "string" ? thrown.message : "";

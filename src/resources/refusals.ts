@@ -47,6 +47,7 @@ export function refuseDelete(error: unknown): false {
   if (fault.kind === "rewritten")
     throw refused("The rules of the table do not let this service delete the record.", error);
   if (fault.kind === "forbidden") throw forbidden();
+  if (fault.kind === "denied") throw denied("delete the record", fault, error);
   if (!referring.includes(fault.kind)) throw error;
   throw new AppError("record.referenced", "The record cannot be deleted: other records refer to it.", {
     cause: error,
@@ -123,6 +124,8 @@ export function refuseWrite(
       throw refused("The rules of the table do not let this service write the record.", error);
     case "forbidden":
       throw forbidden();
+    case "denied":
+      throw denied("write a field of the record", fault, error);
     case "not_found":
     case "unavailable":
     case "too_large":
@@ -186,6 +189,11 @@ function refusedTypeOf(message: string): (native: string) => boolean {
     (native === "varbit" && type?.startsWith("bit varying") === true) ||
     (isBound && native.endsWith("range")) ||
     (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
+}
+
+/** Returns the error of a right that the role of svc lacks. The server names the table only. */
+function denied(what: string, { message }: { readonly message: string }, cause: unknown): AppError {
+  return refused(`The database does not let this service ${what}: ${message}.`, cause);
 }
 
 /** Returns a 422 that names no field. */

@@ -249,35 +249,6 @@ includes: [customer]
     expect([renamed, await valueIn("orders.yaml", "ownerColumn")]).to.deep.equal(["customer_id", undefined]);
   });
 
-  it("leaves out creates whose sequence the role may not use, with a note until it may", async () => {
-    const role = `import_${new URL(database.url).pathname.slice(1)}`;
-    await psql(database.url, {
-      sql: `CREATE ROLE ${role}; GRANT ALL ON customers, orders TO ${role};
-        GRANT USAGE ON customers_id_seq TO ${role}`,
-    });
-    const url = new URL(database.url);
-    url.searchParams.set("options", `-c role=${role}`);
-    const asRole = (...args: readonly string[]): Promise<AdminRun> =>
-      admin({ url: url.href, configDir: folder.configDir }, "import", ...args);
-    try {
-      const { stdout } = await asRole();
-      const before = [
-        await valueIn("customers.yaml", "supportsCreate"),
-        await valueIn("orders.yaml", "supportsCreate"),
-      ];
-      await psql(database.url, { sql: `GRANT USAGE ON orders_id_seq TO ${role}` });
-      await asRole("--update");
-
-      expect(stdout).to.contain(
-        "  public.orders: The role of svc lacks the privilege USAGE on orders_id_seq: no record can be created.\n",
-      );
-      expect(before).to.deep.equal([undefined, false]);
-      expect(await valueIn("orders.yaml", "supportsCreate")).to.equal(undefined);
-    } finally {
-      await psql(database.url, { sql: `DROP OWNED BY ${role}; DROP ROLE ${role}` });
-    }
-  });
-
   it("names handwritten parts that do not fit the tables any more", async () => {
     await run();
     const path = pathOf("customers.yaml");

@@ -5,6 +5,9 @@ import { ask, seed, startApi, type Api } from "./serving-api.ts";
 
 const role = "svc_test_columns";
 
+const lacking = (what: string): string =>
+  `The database does not let this service ${what}: permission denied for table orders.`;
+
 describe("a table with a column that the role may not read", () => {
   let served: ServedDatabase;
   let limited: Database;
@@ -44,5 +47,28 @@ describe("a table with a column that the role may not read", () => {
 
     const answers = [made, batch, changed, stale, removed];
     expect(answers.map(({ status }) => status)).to.deep.equal([201, 200, 200, 412, 204]);
+  });
+
+  it("answers a write of a column without the right with 422, and what the role lacks", async () => {
+    const pool = served.database.pool;
+    await pool.query(`REVOKE INSERT (remarks), UPDATE (remarks), DELETE ON orders FROM ${role}`);
+    const made = { reference: "N-2", amount: 5, customer_id: 1 };
+    const answers = [
+      await ask(api, "ada", "POST /orders", { ...made, notes: "x" }),
+      await ask(api, "ada", "PUT /orders/1", { notes: "x" }),
+      await ask(api, "ada", "DELETE /orders/1"),
+      await ask(api, "ada", "POST /orders/batch", {
+        operations: [{ method: "create", data: { ...made, notes: "x" } }],
+      }),
+      await ask(api, "ada", "POST /orders", made),
+    ];
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([422, 422, 422, 422, 201]);
+    expect(answers.slice(0, 4).map(({ json }) => (json as { message: string }).message)).to.deep.equal([
+      lacking("write a field of the record"),
+      lacking("write a field of the record"),
+      lacking("delete the record"),
+      lacking("write a field of the record"),
+    ]);
   });
 });

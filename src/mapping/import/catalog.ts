@@ -63,6 +63,9 @@ export interface CatalogColumn {
   readonly isVirtual: boolean;
   readonly comment: string | null;
   readonly maySelect: boolean;
+  /** True also for a table of which the role may write no column, as for `mayUpdate`. */
+  readonly mayInsert: boolean;
+  readonly mayUpdate: boolean;
 }
 
 /** A foreign key or check of a table, or the check of a domain. */

@@ -12,8 +12,8 @@ export interface ImportedColumn {
   readonly isNotNull: boolean;
   readonly default: ImportedDefault | undefined;
   /**
-   * Whether writes may never contain the column: it is generated, or an identity that is always
-   * generated.
+   * Whether writes may never contain the column: it is generated, an identity that is always
+   * generated, or one that the role may not write.
    */
   readonly isGenerated: boolean;
   /** Whether the database generates a number for each new row. */
@@ -96,7 +96,7 @@ export function importColumns({
       baseType: resolved.base.name,
       isNotNull,
       default: defaultOf(column, resolved, typed, isKey),
-      isGenerated: column.isGenerated || column.identity === "a",
+      isGenerated: column.isGenerated || column.identity === "a" || !(column.mayInsert || column.mayUpdate),
       isCounted: column.identity !== "" || column.expression?.startsWith("nextval(") === true,
       checks: own,
     });

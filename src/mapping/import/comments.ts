@@ -75,7 +75,7 @@ export function tableComments(parts: CommentedParts): TableComments {
 
 /** Returns sentences about properties of the table that may surprise a person. */
 function remarksOf(
-  { table: { relation, key }, needed, ownTriggers }: CommentedParts,
+  { table: { relation, key }, fields, needed, ownTriggers }: CommentedParts,
   isView: boolean,
 ): readonly string[] {
   const { kind, children, replaced } = relation;
@@ -97,12 +97,14 @@ function remarksOf(
       `It also shows the rows of the tables that inherit from it: ${children.join(", ")}.`,
     needed.length > 0 &&
       (relation.fillsRows
-        ? `${needed.join(", ")} must have a value, and no field holds it: a trigger of the table has to fill it.`
-        : `No record can be created: ${needed.join(", ")} must have a value, and no field holds it.`),
+        ? `${needed.join(", ")} must have a value, and no request can set it: a trigger of the table has to fill it.`
+        : `No record can be created: ${needed.join(", ")} must have a value, and no request can set it.`),
     replaced.length > 0 &&
       !isView &&
       `A rule of its own replaces ${replaced.join(" and ")}, which svc therefore leaves out.`,
     ...(isTable ? deniedWrites(relation) : []),
+    ...(isTable && relation.mayInsert ? deniedColumns(fields, "INSERT") : []),
+    ...(isTable && relation.mayUpdate ? deniedColumns(fields, "UPDATE") : []),
   ].filter((line) => typeof line === "string");
 }
 
@@ -120,6 +122,18 @@ function deniedWrites({
     deniedSequences.length > 0 &&
       `The role of svc lacks the privilege USAGE on ${deniedSequences.join(", ")}: no record can be created.`,
   ].filter((line) => line !== false);
+}
+
+function deniedColumns(fields: readonly FieldOfColumn[], right: "INSERT" | "UPDATE"): readonly string[] {
+  const denied = fields.filter(({ field, imported: { column, isCounted } }) => {
+    const isMade = column.isGenerated || isCounted || (right === "UPDATE" && field.id === true);
+    return !isMade && !(right === "INSERT" ? column.mayInsert : column.mayUpdate);
+  });
+  const names = denied.map(({ name }) => name).join(", ");
+  const what = right === "INSERT" ? "create" : "update";
+  return names === ""
+    ? []
+    : [`No ${what} sets ${names}: the role of svc lacks the privilege ${right} on them.`];
 }
 
 function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): readonly string[] {

@@ -83,7 +83,10 @@ function fileOf(parts: FileParts): ImportedFile {
   const isReadOnly = isView || relation.kind === "foreign table";
   const isSoleKey = key.columns.length === 1;
   const ownTriggers: readonly Trigger[] = isReadOnly || !relation.mayAddTriggers ? [] : triggers;
-  const needed = columns.leftOut.filter(({ isNeeded }) => isNeeded).map(({ column }) => column.name);
+  const needed = [
+    ...columns.leftOut.filter(({ isNeeded }) => isNeeded).map(({ column }) => column.name),
+    ...(relation.mayInsert ? fields.filter((one) => isDeniedValue(one, owner)).map(({ name }) => name) : []),
+  ];
   const isLacking = needed.length > 0 && !relation.fillsRows;
   const rules = isReadOnly ? {} : importedRules({ resource, fields, ownerColumn: owner, isSoleKey });
   const searchable = fields.filter(isSearchable).map(({ name }) => name);
@@ -126,6 +129,13 @@ function fileOf(parts: FileParts): ImportedFile {
     comments: onlyOf(content, comments),
     remarks,
   };
+}
+
+/** Returns whether a new row needs a value that the role may not insert. */
+function isDeniedValue({ name, imported }: FieldOfColumn, owner: string | undefined): boolean {
+  const { column, isNotNull, default: given } = imported;
+  const isFilled = !isNotNull || given !== undefined || column.isGenerated;
+  return !column.mayInsert && (name === owner || !isFilled);
 }
 
 function haveSameColumns(one: readonly number[], other: readonly number[]): boolean {
@@ -201,7 +211,9 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
   return { name, field, imported };
 }
 
-function defaultOf({ default: given, typed, isNotNull }: ImportedColumn): { default?: unknown } {
+function defaultOf({ column, default: given, typed, isNotNull }: ImportedColumn): { default?: unknown } {
+  // The service would insert any other default itself.
+  if (!column.mayInsert) return given === undefined && typed.list !== true ? {} : { default: "database" };
   // A list cannot be null, so the rules would otherwise require an empty one.
   if (given === undefined) return typed.list === true && !isNotNull ? { default: [] } : {};
   return { default: given.kind === "literal" ? given.value : given.kind };

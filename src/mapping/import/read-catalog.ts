@@ -55,13 +55,17 @@ const relationsQuery = `
   WHERE cls.oid IN (${wanted})
   ORDER BY array_position($1, nsp.nspname::text), cls.relname`;
 
+const isReadOnly = "NOT has_any_column_privilege(att.attrelid, 'INSERT, UPDATE')";
+
 const columnsQuery = `
   SELECT att.attrelid::int8 AS relation, att.attnum AS number, att.attname AS name,
     att.atttypid::int8 AS "typeOid", att.atttypmod AS modifier, format_type(att.atttypid, att.atttypmod) AS type,
     att.attnotnull AS "isNotNull", pg_get_expr(def.adbin, def.adrelid) AS expression,
     att.attidentity AS identity, att.attgenerated <> '' AS "isGenerated", att.attgenerated = 'v' AS "isVirtual",
     col_description(att.attrelid, att.attnum) AS comment,
-    has_column_privilege(att.attrelid, att.attnum, 'SELECT') AS "maySelect"
+    has_column_privilege(att.attrelid, att.attnum, 'SELECT') AS "maySelect",
+    has_column_privilege(att.attrelid, att.attnum, 'INSERT') OR ${isReadOnly} AS "mayInsert",
+    has_column_privilege(att.attrelid, att.attnum, 'UPDATE') OR ${isReadOnly} AS "mayUpdate"
   FROM pg_attribute AS att
   LEFT JOIN pg_attrdef AS def ON def.adrelid = att.attrelid AND def.adnum = att.attnum
   WHERE att.attrelid IN (${wanted}) AND att.attnum > 0 AND NOT att.attisdropped

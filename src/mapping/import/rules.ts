@@ -16,8 +16,9 @@ export interface FieldOfColumn {
 type Rule = string | Readonly<Record<string, unknown>>;
 
 /**
- * Returns rules where a column accepts less than the type of its field, or where the client gives
- * the key. Returns none for other tables, because the service derives the rules.
+ * Returns rules where a column accepts less than the type of its field, where the client gives the
+ * key, or where the role may not write a column. Returns none for other tables, because the service
+ * derives the rules.
  */
 export function importedRules({
   resource,
@@ -32,27 +33,33 @@ export function importedRules({
 }): Partial<Readonly<Record<"createRules" | "updateRules", RuleSpecs>>> {
   const more = new Map(fields.map((one) => [one.name, furtherRules(one)]));
   const givenKey = fields.find((one) => isSoleKey && isGivenKey(one));
-  if (givenKey === undefined && [...more.values()].every((rules) => rules.length === 0)) return {};
   const definition = {
     name: resource,
     fields: fields.map((one) => fieldOf(one, one === givenKey)),
     ...(ownerColumn !== undefined && { ownerColumn }),
   };
-  const withMore = (specs: RuleSpecs): RuleSpecs =>
+  const [created, updated] = [deriveCreateRules(definition), deriveUpdateRules(definition)];
+  const columnOf = new Map(fields.map(({ name, imported: { column } }) => [name, column]));
+  const isDenied = (name: string, right: "mayInsert" | "mayUpdate"): boolean =>
+    columnOf.get(name)?.[right] === false;
+  const isPlain = [...more.values()].every((rules) => rules.length === 0);
+  const areAllowed =
+    Object.keys(created).every((name) => !isDenied(name, "mayInsert")) &&
+    Object.keys(updated).every((name) => !isDenied(name, "mayUpdate"));
+  if (givenKey === undefined && isPlain && areAllowed) return {};
+  const withMore = (specs: RuleSpecs, right: "mayInsert" | "mayUpdate"): RuleSpecs =>
     Object.fromEntries(
-      Object.entries(specs).map(([key, spec]) => {
+      Object.entries(specs).flatMap(([key, spec]) => {
         const isItem = key.endsWith(".*");
         const [name = ""] = key.split(".");
+        if (isDenied(name, right)) return [];
         const isList = fields.some((one) => one.name === name && one.field.list === true);
         const own = isItem === isList ? (more.get(name) ?? []) : [];
         const derived = ([spec].flat() as Rule[]).filter((rule) => !isDefaultLength(rule));
-        return [key, written([...derived, ...own])];
+        return [[key, written([...derived, ...own])]];
       }),
     );
-  return {
-    createRules: withMore(deriveCreateRules(definition)),
-    updateRules: withMore(deriveUpdateRules(definition)),
-  };
+  return { createRules: withMore(created, "mayInsert"), updateRules: withMore(updated, "mayUpdate") };
 }
 
 /**

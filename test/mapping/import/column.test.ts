@@ -15,6 +15,8 @@ const column = (name: string, typeOid: number): CatalogColumn =>
     number: 1,
     modifier: -1,
     maySelect: true,
+    mayInsert: true,
+    mayUpdate: true,
     expression: null,
     identity: "",
   }) as CatalogColumn;
