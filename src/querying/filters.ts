@@ -3,7 +3,7 @@ import { getOrSet } from "../kit/group-by.ts";
 import type { Condition, Parameter } from "./condition.ts";
 import { filterCondition } from "./filter-condition.ts";
 import { mostValues, readValue, splitValues } from "./filter-values.ts";
-import { countFault, isOperator, operators, operatorsOf, type Operator } from "./operators.ts";
+import { countFault, isOperator, operatorsOf, type Operator } from "./operators.ts";
 import { findPath, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
 
 /** Limit of the conditions of one filter, in all of its groups. */
@@ -103,7 +103,7 @@ function within(group: Group, name: string, kind: Group["kind"]): Group {
 export function operatorOf(shown: ShownPath, word: string): Outcome<Operator> {
   const fitting = operatorsOf(shown);
   if (!isOperator(word))
-    return { fault: `There is no operator ${shortened(word)}${suggestionFor(word, operators)}` };
+    return { fault: `There is no operator ${shortened(word)}${suggestionFor(word, fitting)}` };
   if (fitting.includes(word)) return word;
   return { fault: `The operator ${word} is not for ${shown.path}; expected one of ${fitting.join(", ")}.` };
 }
