@@ -52,7 +52,10 @@ export function readFilter(root: Group, name: string, value: string, shape: List
   const place = groupOf(root, brackets.slice(1, -1).split("]["), shape);
   if ("fault" in place) return place.fault;
   const shown = findPath(shape.filterable, place.path);
-  if (shown === undefined) return pathFault(shape.filterable, place.path, "filtered");
+  if (shown === undefined)
+    return shape.own.has(place.path)
+      ? `There is no filter[${place.path}] here; use the parameter ${place.path}.`
+      : pathFault(shape.filterable, place.path, "filtered");
   const operator = operatorOf(shown, place.operator);
   if (typeof operator !== "string") return operator.fault;
   const values = readValues(shown, operator, value);

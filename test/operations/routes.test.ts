@@ -126,6 +126,18 @@ describe("the routes of operators", () => {
       expect(await countOfAudit(`until=${later}&actor=service`)).to.be.at.least(1);
     });
 
+    it("names the parameter that a filter in brackets stands for", async () => {
+      const { status, body } = await get("/audit?filter[action]=token&filter[colour]=red");
+
+      expect([status, body.errors]).to.deep.equal([
+        422,
+        {
+          "filter[action]": ["There is no filter[action] here; use the parameter action."],
+          "filter[colour]": ["There is no field colour."],
+        },
+      ]);
+    });
+
     it("refuses unknown filters, and a cursor of another filter", async () => {
       const { next_cursor: cursor } = (await get("/audit?per_page=1")).body;
       const faults = [];
