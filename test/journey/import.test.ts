@@ -190,6 +190,19 @@ describe("svc-admin import of tables of every kind", function () {
       "names.0",
     ]);
   });
+
+  it("leaves a list that a create does not give to the table", async () => {
+    const { status, body } = await user.request("POST", "/resources/every_type", {
+      title: "lists",
+      email: "lists@example.com",
+    });
+    const { rows } = await service.infrastructure.database.pool.query(
+      `SELECT sums, names, tags FROM "every type" WHERE title = 'lists'`,
+    );
+
+    expect([status, body.sums]).to.deep.equal([201, []]);
+    expect(rows).to.deep.equal([{ sums: null, names: ["a", "b"], tags: [] }]);
+  });
 });
 
 /** Makes a role that may read and change all but a few tables. Returns the URL with it. */

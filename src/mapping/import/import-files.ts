@@ -212,10 +212,10 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
 }
 
 function defaultOf({ column, default: given, typed, isNotNull }: ImportedColumn): { default?: unknown } {
-  // The service would insert any other default itself.
-  if (!column.mayInsert) return given === undefined && typed.list !== true ? {} : { default: "database" };
-  // A list cannot be null, so the rules would otherwise require an empty one.
-  if (given === undefined) return typed.list === true && !isNotNull ? { default: [] } : {};
+  // A list is never optional, so the rules would otherwise require one that may be NULL.
+  if (given === undefined) return typed.list === true && !isNotNull ? { default: "database" } : {};
+  // The service inserts a literal and `now` itself.
+  if (!column.mayInsert) return { default: "database" };
   return { default: given.kind === "literal" ? given.value : given.kind };
 }
 

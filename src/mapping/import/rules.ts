@@ -115,14 +115,9 @@ function fieldOf({ name, field, imported }: FieldOfColumn, isGiven: boolean): Fi
   const { type, references, as = "" } = field;
   const [resource = "", target = ""] = references?.split(".") ?? [];
   const isMade = imported.isCounted && field.id === true;
-  const given: FieldDefault | undefined =
-    Array.isArray(field.default) || imported.default === undefined
-      ? field.default === undefined
-        ? undefined
-        : { kind: "literal", value: field.default }
-      : isMade
-        ? { kind: "autoincrement" }
-        : imported.default;
+  const own: FieldDefault | undefined = isMade ? { kind: "autoincrement" } : imported.default;
+  // A list that may be NULL has a default in the file only.
+  const given = own ?? (field.default === undefined ? undefined : { kind: "database" as const });
   return {
     name,
     type,
