@@ -193,7 +193,8 @@ function virtualFault({ isVirtual }: LiveColumn, { triggers }: Definition): stri
 /** Returns whether the column has the PostgreSQL type that the field names. */
 function isNative(native: string, { type, baseType, ownType }: LiveColumn): boolean {
   const [last = ""] = plainType(native).split(".").toReversed();
-  return [plainType(type), baseType, ownType].some((name) => name === last || name === plainType(native));
+  const names = [plainType(type), baseType, ownType.toLowerCase()];
+  return names.some((name) => name === last || name === plainType(native));
 }
 
 /** Returns a type without its arguments: `bit` for `bit(8)`. */

@@ -30,7 +30,7 @@ export interface LiveColumn {
   readonly isGenerated: boolean;
   /** Whether it is generated at each read, and not stored (PostgreSQL 18). */
   readonly isVirtual: boolean;
-  /** Name of the type itself, or of a list's items, such as a domain or an enum. */
+  /** Name of the type itself, such as a domain or an enum; of a list's items unless it is a domain. */
   readonly ownType: string;
   /** Values of an enum; null for every other type. */
   readonly labels: readonly string[] | null;
@@ -108,7 +108,7 @@ export const plainTypeOf = (type: string): string => beneath(type, "max(oid) FIL
 const columnsQuery = `
   SELECT ${tableSql} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
     CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS "baseType",
-    coalesce(item.typname, own.typname)::text AS "ownType",
+    CASE WHEN own.typtype = 'd' THEN own.typname ELSE coalesce(item.typname, own.typname) END::text AS "ownType",
     CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = base.oid) END AS labels,
     item.oid IS NOT NULL AS "isList", NOT (att.attnotnull OR ${beneath("own.oid", "bool_or(typnotnull)")}) AS "isNullable",
     att.atthasdef OR att.attidentity <> '' OR own.typdefault IS NOT NULL AS "isFilled",

@@ -152,6 +152,9 @@ describe("svc-admin import of tables of every kind", function () {
       numbers: [3],
       moods: ["so so", "null"],
       ids: ["018f3c5e-7b1a-7000-8000-0123456789ab"],
+      listed: ["a"],
+      felt: "GREAT",
+      unfelt: "x",
       chosen: "c,d",
       long_enough: "abc",
     };
