@@ -203,7 +203,7 @@ function createRecordDatabase(
       pool: lists,
       names,
       users: listTurns,
-      resources: createTurns(threeQuartersOf(lists)),
+      places: listPlacesOf(lists),
     }),
     models: models.get,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),
@@ -291,6 +291,15 @@ function isAdminSomewhere(ctx: ApiContext, definitions: Definitions): boolean {
  */
 function threeQuartersOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
+}
+
+/**
+ * Returns the places of lists. A connection is left to lists that end soon, and another one to
+ * longer lists of other resources.
+ */
+function listPlacesOf(pool: Pool): { readonly ofAll: number; readonly ofEach: number } {
+  const { max } = pool.options;
+  return { ofAll: Math.max(1, max - 1), ofEach: Math.max(1, Math.min(threeQuartersOf(pool), max - 2)) };
 }
 
 function recordTurnsOf(pool: Pool): RecordTurns {

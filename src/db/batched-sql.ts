@@ -6,6 +6,7 @@ import {
   isStalePlan,
   lockLimitOf,
   sentOf,
+  timeLimitOf,
   tryBatch,
   type BatchFault,
   type SentValue,
@@ -40,6 +41,11 @@ interface BatchedSqlOptions<Holder> {
   /** Runs a batch, or a statement that is alone, when the holder has its turn. */
   readonly inTurn?: <T>(holder: Holder, act: () => Promise<T>) => Promise<T>;
   /**
+   * The same for a batch of reads, which may have a limit for each of its statements. One that
+   * reaches the limit is run again, alone and without it. Default: `inTurn`.
+   */
+  readonly inBatchTurn?: <T>(holder: Holder, act: (limitMs?: number) => Promise<T>) => Promise<T>;
+  /**
    * Kind of the statements. With `equal reads`, statements of a batch with equal values are run
    * once.
    */
@@ -57,6 +63,10 @@ interface Item {
   readonly values: Values;
   readonly lockLimitMs: number | undefined;
 }
+/** A statement, and the limit of the time of each of its executions. */
+interface Limited extends Statement {
+  readonly limitMs: number | undefined;
+}
 /** Outcome of a statement; `again` means that it must be run alone. */
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
 
@@ -69,27 +79,26 @@ type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "aga
  * has done nothing, and each write is run once more, alone. Each statement has its own snapshot,
  * taken after the call.
  */
-export function createBatchedSql<Holder>({
-  pool,
-  names,
-  keyOf,
-  kind,
-  inTurn = (_holder, act) => act(),
-}: BatchedSqlOptions<Holder>): SqlOf<Holder> {
+export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
+  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
+  const inBatchTurn: NonNullable<typeof options.inBatchTurn> = options.inBatchTurn ?? inTurn;
   const open = new Map<string, { readonly batcher: Batcher<Item, Outcome>; count: number }>();
   const pace = createPace();
 
-  async function runTogether(statement: Statement, batch: readonly Item[]): Promise<readonly Outcome[]> {
+  async function runTogether(statement: Limited, batch: readonly Item[]): Promise<readonly Outcome[]> {
+    const { limitMs } = statement;
     const startedAt = performance.now();
     const own = batch[0]?.lockLimitMs;
     const ownLimit = own === undefined ? undefined : lockLimitOf(own);
-    const before = kind === "writes" && batch.length > 1 ? shortLocks : ownLimit;
+    const timeLimit = limitMs === undefined ? ownLimit : timeLimitOf(limitMs);
+    const before = kind === "writes" && batch.length > 1 ? shortLocks : timeLimit;
     const values = batch.map((item) => item.values);
     const { results, fault } = await tryBatch(pool, { ...statement, values, before });
     pace.note(statement.name, (performance.now() - startedAt) / batch.length);
-    if (fault !== undefined && batch.length === 1)
-      return [isStalePlan(fault.error) ? "again" : { error: fault.error }];
-    return results.map((rows, index) => (fault === undefined ? { rows } : outcomeOf(rows, fault, index)));
+    if (fault === undefined) return results.map((rows) => ({ rows }));
+    const isOver = limitMs !== undefined && isTimeLimit(fault.error);
+    if (batch.length === 1) return [isOver || isStalePlan(fault.error) ? "again" : { error: fault.error }];
+    return results.map((rows, at) => (isOver && at === fault.at ? "again" : outcomeOf(rows, fault, at)));
   }
 
   /** Returns the outcome of the statement at `index` of several. */
@@ -105,7 +114,7 @@ export function createBatchedSql<Holder>({
     return index < at ? { rows } : "again";
   }
 
-  async function runDifferent(statement: Statement, batch: readonly Item[]): Promise<readonly Outcome[]> {
+  async function runDifferent(statement: Limited, batch: readonly Item[]): Promise<readonly Outcome[]> {
     if (kind !== "equal reads" || batch.length === 1) return runTogether(statement, batch);
     const ids = batch.map(({ values }) => JSON.stringify(values));
     const different = new Map(ids.map((id, index) => [id, batch[index] as Item]));
@@ -119,11 +128,11 @@ export function createBatchedSql<Holder>({
     const key = `${keyOf(holder)} ${name}`;
     let entry = open.get(key);
     if (entry === undefined) {
-      const batcher = createBatcher<Item, Outcome>({
+      const batcher = createBatcher<Item, Outcome, number | undefined>({
         maxItems: () => pace.most(name),
         atWork: Infinity,
-        inTurn: (act) => inTurn(holder, act),
-        handle: (batch) => runDifferent({ name, text }, batch),
+        inTurn: (act) => inBatchTurn(holder, act),
+        handle: (batch, limitMs) => runDifferent({ name, text, limitMs }, batch),
       });
       entry = { batcher, count: 0 };
       open.set(key, entry);

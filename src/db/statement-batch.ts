@@ -30,8 +30,13 @@ interface StatementBatch extends Statement {
 }
 
 /** Returns a statement that limits the wait for a lock of the statements after it. */
-export function lockLimitOf(ms: number): Statement {
-  const text = `SELECT set_config('lock_timeout', '${ms}', true)`;
+export const lockLimitOf = (ms: number): Statement => settingOf("lock_timeout", ms);
+
+/** Returns a statement that limits the time of each statement after it. */
+export const timeLimitOf = (ms: number): Statement => settingOf("statement_timeout", ms);
+
+function settingOf(name: string, ms: number): Statement {
+  const text = `SELECT set_config('${name}', '${ms}', true)`;
   return { name: statementName(text), text };
 }
 

@@ -19,29 +19,32 @@ interface Waiting<Item, Result> {
 }
 
 /** Options of a batcher. */
-interface BatcherOptions<Item, Result> {
+export interface BatcherOptions<Item, Result, Turn> {
   /**
    * Returns one result per item, in the items' order. A promise that rejects fails its item alone.
    */
-  readonly handle: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>;
+  readonly handle: (items: readonly Item[], turn: Turn) => Promise<readonly (Result | Promise<Result>)[]>;
   /** Limit of the items of one batch. */
   readonly maxItems: number | (() => number);
   /** Number of batches that run at the same time. */
   readonly atWork?: number;
   /** Least time between the starts of two batches, unless the next one is full. */
   readonly everyMs?: number;
-  /** Runs a batch when it has its turn; items that arrive meanwhile join it. */
-  readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
+  /**
+   * Runs a batch when it has its turn; items that arrive meanwhile join it. Passes what `handle`
+   * has to know of the turn.
+   */
+  readonly inTurn?: (act: (turn: Turn) => Promise<void>) => Promise<void>;
 }
 
 /** Creates a batcher without items. */
-export function createBatcher<Item, Result>({
+export function createBatcher<Item, Result, Turn = undefined>({
   handle,
   maxItems,
   atWork = 1,
   everyMs = 0,
-  inTurn = (act) => act(),
-}: BatcherOptions<Item, Result>): Batcher<Item, Result> {
+  inTurn = (act) => act(undefined as Turn),
+}: BatcherOptions<Item, Result, Turn>): Batcher<Item, Result> {
   const waiting: Waiting<Item, Result>[] = [];
   let running = 0;
   /** Whether the next batch is still being gathered. */
@@ -57,14 +60,17 @@ export function createBatcher<Item, Result>({
     if (waiting.length > 0) startOneMore();
   }
 
-  async function runBatches(): Promise<void> {
+  async function runBatches(turn: Turn): Promise<void> {
     isGathering = false;
     // Leaves the rest to the next batch as soon as that one gathers.
     while (waiting.length > 0 && !isGathering) {
       const batch = waiting.splice(0, mostItems());
       if (waiting.length > 0) startOneMore();
       try {
-        const results = await handle(batch.map(({ item }) => item));
+        const results = await handle(
+          batch.map(({ item }) => item),
+          turn,
+        );
         batch.forEach(({ resolve }, index) => resolve(results[index] as Result | Promise<Result>));
       } catch (error) {
         for (const { reject } of batch) reject(error);

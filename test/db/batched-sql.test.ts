@@ -146,6 +146,25 @@ describe("createBatchedSql, for reads in turns", () => {
     expect(other[0]).to.not.equal(one[0]);
   });
 
+  it("runs a read that reaches the limit of its batch again, alone and without the limit", async () => {
+    const alone: number[] = [];
+    const limited = createBatchedSql<number>({
+      pool: database.pool,
+      names: createStatementNames(false),
+      keyOf: String,
+      inTurn: (user, act) => (alone.push(user), act()),
+      inBatchTurn: (_user, act) => act(50),
+      kind: "equal reads",
+    });
+    const slow = "SELECT $1::text, pg_sleep($2)";
+    const [one] = await limited(1)(slow, ["one", 0.2]);
+    const rows = await Promise.all([0, 0.2, 0].map((seconds) => limited(2)(slow, ["two", seconds])));
+
+    expect(one?.[0]).to.equal("one");
+    expect(rows.map(([row]) => row?.[0])).to.deep.equal(["two", "two", "two"]);
+    expect(alone.slice(0, 2)).to.deep.equal([1, 2]);
+  });
+
   it("keeps the users apart", async () => {
     const rows = await Promise.all([sqlOf(1)(text, ["a"]), sqlOf(2)(text, ["a"])]);
 

@@ -201,7 +201,7 @@ export function recordDatabaseOf({
       pool: database.lists,
       names,
       users: createTurns(10),
-      resources: createTurns(10),
+      places: { ofAll: 10, ofEach: 10 },
     }),
     models: async () => models,
     onFallback,
