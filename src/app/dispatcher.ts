@@ -70,6 +70,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     send: (post, user) => sender.send(post, user),
     openSigning: createOpenSigning(secretBox),
     jitter: webhooks.jitter,
+    flightMs,
     metrics: metrics.deliveries,
     tracing,
     onQueued: (delayMs) => sweep.onQueued(delayMs),

@@ -6,6 +6,10 @@ export interface Flight {
   readonly id: string;
   /** Number of its deliveries that are not written yet. */
   unwritten: number;
+  /** Time before the statement that began or last renewed it, by `performance.now()`. */
+  beganAtMs: number;
+  /** Whether it could be renewed, while the statement is under way. */
+  renewal?: Promise<boolean> | undefined;
   /** Whether some of its deliveries were written without the others. */
   isPartlyWritten?: boolean;
 }

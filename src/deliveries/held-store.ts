@@ -122,9 +122,10 @@ export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly
       const lost = unanswered.get(subscriptionId);
       if (lost !== undefined) await sql(holdAgainText, [lost]);
       const flightId = randomUUID();
+      const beganAtMs = performance.now();
       try {
         const values = [subscriptionId, holder, flightMs, limit, flightId];
-        const taken = toTaken(await sql<TakenRow>(takeHeldText, values));
+        const taken = toTaken(await sql<TakenRow>(takeHeldText, values), beganAtMs);
         // A take of nothing may have waited for the lost one, whose flight shows only from now on.
         if (taken.deliveries.length > 0) unanswered.delete(subscriptionId);
         return taken;

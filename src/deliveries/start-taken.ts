@@ -69,11 +69,11 @@ interface StartedDeliveries {
  */
 export async function startTaken(
   options: StartOptions,
-  { flightId, deliveries }: TakenDeliveries,
+  { flightId, beganAtMs, deliveries }: TakenDeliveries,
 ): Promise<StartedDeliveries> {
   const all: StartedDeliveries = { started: 0, attempted: 0, isRefused: false, isDelayed: false, ends: [] };
   if (flightId === undefined) return all;
-  const flight: Flight = { id: flightId, unwritten: deliveries.length };
+  const flight: Flight = { id: flightId, unwritten: deliveries.length, beganAtMs };
   let judged: Judged;
   try {
     judged = await eligibleOf(options, deliveries);

@@ -280,6 +280,9 @@ export const putBackText = `
   )
   SELECT ${withoutDiskWait}`;
 
+export const renewFlightText = `
+  UPDATE svc.flights SET ends_at = now() + $2 * interval '1 millisecond' WHERE id = $1 AND ${withoutDiskWait} RETURNING 1`;
+
 // A flight that ends an hour later than a new one dates from before the database's clock was set
 // back. It counts as overdue, and so do those of statements without an answer.
 export const endFlightsText = `

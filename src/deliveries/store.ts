@@ -17,6 +17,7 @@ import {
   markDeadLetteredText,
   nextDueText,
   putBackText,
+  renewFlightText,
   returnFarText,
   returnStraysText,
   takeDueText,
@@ -108,6 +109,11 @@ export interface DeliveryStore {
   /** Returns the ids of the deliveries that no other transaction has locked. */
   findUnlocked(ids: readonly string[]): Promise<ReadonlySet<string>>;
   /**
+   * Makes a flight last for `flightMs` from now on. Returns false when it has ended: its deliveries
+   * may be in other flights.
+   */
+  renewFlight(options: { readonly id: string; readonly flightMs: number }): Promise<boolean>;
+  /**
    * Puts deliveries back into the queue that their flights still have, and ends flights like
    * `record`.
    */
@@ -180,11 +186,16 @@ function createTaking(sql: Sql): Taking {
       throw error;
     }
   };
+  const take = async (text: string, values: readonly unknown[]): Promise<TakenDeliveries> => {
+    const beganAtMs = performance.now();
+    const rows = await inFlight((flightId) => sql<TakenRow>(text, [...values, flightId]));
+    return toTaken(rows, beganAtMs);
+  };
   return {
     insert: (insertion) => inFlight((flightId) => insertDeliveries(sql, insertion, flightId)),
     async takeDue({ limit, flightMs, sinceMs, except = [] }) {
       const values = [limit, flightMs, sinceMs ?? null, [...except]];
-      return toTaken(await inFlight((flightId) => sql<TakenRow>(takeDueText, [...values, flightId])));
+      return take(takeDueText, values);
     },
     async takeParked({ wanted, flightMs }) {
       const values = [
@@ -193,7 +204,7 @@ function createTaking(sql: Sql): Taking {
         wanted.map(({ newest }) => newest),
         flightMs,
       ];
-      return toTaken(await inFlight((flightId) => sql<TakenRow>(takeParkedText, [...values, flightId])));
+      return take(takeParkedText, values);
     },
     async endOverdueFlights({ limit, flightMs }) {
       const ids = [...unanswered].slice(0, limit);
@@ -226,6 +237,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     async findUnlocked(ids) {
       const rows = await sql<{ id: string }>(unlockedText, [ids]);
       return new Set(rows.map(({ id }) => id));
+    },
+    async renewFlight({ id, flightMs }) {
+      return (await sql(renewFlightText, [id, flightMs])).length > 0;
     },
     async putBack({ returns, endedFlights }) {
       await sql(putBackText, [

@@ -55,6 +55,8 @@ export interface TakenDelivery {
 export interface TakenDeliveries {
   /** Undefined when nothing was taken. */
   readonly flightId: string | undefined;
+  /** Time before the statement, by `performance.now()`. */
+  readonly beganAtMs: number;
   readonly deliveries: readonly TakenDelivery[];
   /** Number of rows removed from the queue, which includes those of finished deliveries. */
   readonly removed: number;
@@ -73,7 +75,7 @@ export interface TakenRow
 }
 
 /** Converts the rows of a statement to the deliveries that it has taken. */
-export function toTaken(rows: readonly TakenRow[]): TakenDeliveries {
+export function toTaken(rows: readonly TakenRow[], beganAtMs: number): TakenDeliveries {
   const taken = rows.filter(({ flightId }) => flightId !== null);
   const deliveries = taken.map((row) => {
     const {
@@ -98,5 +100,6 @@ export function toTaken(rows: readonly TakenRow[]): TakenDeliveries {
       subscription: url === null ? null : { url, signing, rateLimit, isActive, user },
     };
   });
-  return { flightId: taken[0]?.flightId ?? undefined, deliveries, removed: rows[0]?.removed ?? 0 };
+  const flightId = taken[0]?.flightId ?? undefined;
+  return { flightId, beganAtMs, deliveries, removed: rows[0]?.removed ?? 0 };
 }

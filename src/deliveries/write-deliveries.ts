@@ -183,6 +183,7 @@ async function writePortion(
   const portion = planned.slice(start, start + portionSize);
   // The last portion takes the events out of the outbox.
   const isComplete = start + portionSize >= planned.length;
+  const beganAtMs = performance.now();
   const withDeliveries = new Set(portion.map(({ received }) => received));
   const { flightId, ids, stored, databaseTimeMs, eventCount, isStale } = await store.insert({
     events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
@@ -198,6 +199,7 @@ async function writePortion(
   });
   const flight: Flight = {
     id: flightId ?? "",
+    beganAtMs,
     unwritten: portion.filter(({ shared, reservation }) => reservation !== undefined && ids.has(shared.uuid))
       .length,
   };

@@ -25,6 +25,16 @@ describe("createDeliveryStore", () => {
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     scene.store.takeDue({ limit: 100, flightMs, sinceMs: undefined });
+  it("renews a flight, but none that has ended", async () => {
+    const delivery = await scene.work.addDelivery(scene.subscription);
+    const id = await addFlight(delivery);
+
+    expect(await scene.store.renewFlight({ id, flightMs: 90_000 })).to.equal(true);
+    const [flight] = await scene.work.flights();
+    expectNear(flight?.endsAt, 90);
+    expect(await scene.store.renewFlight({ id: randomUUID(), flightMs })).to.equal(false);
+  });
+
   it("requires no right to an old row that is not kept", async () => {
     const { eventId } = await scene.work.addDelivery(scene.subscription, { hasPrevious: true });
     await scene.work.addDelivery(scene.subscription, { hasPrevious: true });

@@ -100,7 +100,7 @@ describe("createDeliveryStore", () => {
 
       expect(idsOf((await takeDue(3)).deliveries)).to.have.members([first, second, last]);
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([third]);
-      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
+      expect(await takeDue()).to.deep.include({ flightId: undefined, deliveries: [], removed: 0 });
     });
 
     it("reads no further back than requested", async () => {
@@ -118,7 +118,7 @@ describe("createDeliveryStore", () => {
       for (const status of ["delivered", "failed", "cancelled"])
         deliveries.push(await scene.work.addDelivery(scene.subscription, { status, due: inSeconds(-1) }));
 
-      expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 3 });
+      expect(await takeDue()).to.deep.include({ flightId: undefined, deliveries: [], removed: 3 });
       for (const { id } of deliveries) expect(await scene.work.queued(id)).to.equal(null);
       expect(await scene.work.flights()).to.deep.equal([]);
     });
@@ -160,7 +160,7 @@ describe("createDeliveryStore", () => {
       const [a, b, c, d, e] = idsOf(line);
       expect(idsOf((await takeParked(2, 1)).deliveries)).to.deep.equal([a, b, e]);
       expect(idsOf((await takeParked(5, 5)).deliveries)).to.deep.equal([c, d]);
-      expect(await takeParked(1, 1)).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
+      expect(await takeParked(1, 1)).to.deep.include({ flightId: undefined, deliveries: [], removed: 0 });
       expect((await scene.work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.have.members([
         3, 2,
       ]);

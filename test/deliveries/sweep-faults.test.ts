@@ -90,6 +90,23 @@ describe("createSweep", () => {
     });
   });
 
+  it("counts the time in which readers are judged as part of the flight", async () => {
+    await scene.work.addDelivery(scene.subscription);
+    let judgedAtMs = 0;
+
+    start({
+      eligibility: {
+        async judge(pairs) {
+          judgedAtMs ||= performance.now();
+          return pairs.map(() => true);
+        },
+      },
+    });
+    await untilStarted(1);
+
+    expect(scene.started[0]?.flight.beganAtMs).to.be.below(judgedAtMs);
+  });
+
   it("puts only rate-limited deliveries back for a moment when the rates cannot be read", async () => {
     const limited = await scene.work.addDelivery(await scene.work.addSubscription({ rateLimit: 10 }));
     const other = await scene.work.addDelivery(scene.subscription);

@@ -32,7 +32,7 @@ describe("createSweep", () => {
           ...scene.store,
           async takeDue({ limit }) {
             await setImmediate();
-            return { flightId: undefined, deliveries: [], removed: limit };
+            return { flightId: undefined, beganAtMs: 0, deliveries: [], removed: limit };
           },
         },
       });

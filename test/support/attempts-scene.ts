@@ -48,8 +48,8 @@ export interface AttemptsScene extends WorkerScene {
 }
 
 /** Converts taken deliveries to the form that the sweep passes on. */
-export function inFlight({ flightId, deliveries }: TakenDeliveries): readonly DeliveryInFlight[] {
-  const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
+export function inFlight({ flightId, beganAtMs, deliveries }: TakenDeliveries): readonly DeliveryInFlight[] {
+  const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length, beganAtMs };
   return deliveries.map((taken) => ({
     ...taken,
     subscription: taken.subscription as DeliveryInFlight["subscription"],
@@ -83,6 +83,7 @@ export function useAttemptsScene(): AttemptsScene {
         openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
         jitter: 0,
+        flightMs: 60_000,
         metrics: createMetrics().deliveries,
         log: scene.log,
         onQueued: (delayMs) => scene.queued.push(delayMs),

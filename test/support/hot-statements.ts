@@ -149,6 +149,12 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         }),
     },
     {
+      name: "renewFlight",
+      pool: "dispatcher",
+      mostRead: 1,
+      run: (sql) => createDeliveryStore({ sql }).renewFlight({ id: flights[0] ?? "", flightMs: 60_000 }),
+    },
+    {
       name: "endOverdueFlights",
       pool: "dispatcher",
       mostRead: 3 * inHand,

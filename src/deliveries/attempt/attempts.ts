@@ -15,6 +15,7 @@ import type { DeliveryInFlight, PayloadBytes } from "./delivery-in-flight.ts";
 import { erasedReason, type AttemptResult, type NextStep } from "../delivery.ts";
 import type { Figures } from "../figures.ts";
 import { deadDeliveryMessage } from "../messages.ts";
+import { isOld, renewFlight, type RenewalOptions } from "./renew-flight.ts";
 import { createOutcomeWriter, type OutcomeWriter, type OutcomeWriterOptions } from "./outcome-writer.ts";
 import type { ScheduleOf } from "./schedule.ts";
 import type { Sender } from "./send.ts";
@@ -54,9 +55,11 @@ export interface AttemptEnds {
   readonly onEnd?: ((isMade: boolean) => void) | undefined;
 }
 
-export interface AttemptsOptions extends OutcomeWriterOptions {
+export interface AttemptsOptions extends OutcomeWriterOptions, RenewalOptions {
   readonly broker: Pick<Broker, "publish">;
-  readonly store: OutcomeWriterOptions["store"] & Pick<DeliveryStore, "dataOf" | "markDeadLettered">;
+  readonly store: OutcomeWriterOptions["store"] &
+    RenewalOptions["store"] &
+    Pick<DeliveryStore, "dataOf" | "markDeadLettered">;
   readonly send: Sender["send"];
   /**
    * Decrypts the secrets and own headers of the requests; throws when they were encrypted with
@@ -234,7 +237,8 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
     ended();
     onFree();
   }
-  if (made === "unmade" || made === "stopped") return;
+  // The deliveries of a flight that has ended are due again, or in flight elsewhere.
+  if (made === "unmade" || made === "stopped" || made === "late") return;
   try {
     await (made === "erased" ? recordErased(state, delivery) : recordAttempt(state, delivery, made));
   } catch (error) {
@@ -295,10 +299,10 @@ interface MadeAttempt {
 }
 
 /**
- * Reason why no POST was made: the sender could not make it now, the record was erased, or this
- * process stops.
+ * Reason why no POST was made: the sender could not make it now, the record was erased, this
+ * process stops, or the flight has ended.
  */
-type Unmade = "unmade" | "erased" | "stopped";
+type Unmade = "unmade" | "erased" | "stopped" | "late";
 
 /** Signs and POSTs a delivery when it is the user's turn. */
 async function post(state: State, { delivery, signing }: Signed): Promise<MadeAttempt | Unmade> {
@@ -312,6 +316,7 @@ async function post(state: State, { delivery, signing }: Signed): Promise<MadeAt
   // loop.
   const turn = nextTurn(String(subscription.user.id), Math.max(1, sizeOf(body) / bytesOfAttempt));
   if (turn !== undefined) await turn;
+  if (isOld(delivery.flight) && !(await renewFlight(options, delivery.flight))) return "late";
   if (state.isStopping) return "stopped";
   const headers = signedHeaders({ signing, body, eventUuid, uuid, sentAt: new Date() });
   const sent = await sendInSpan({

@@ -30,7 +30,7 @@ const delivery: DeliveryInFlight = {
   happenedAtMs: 0,
   payload: { data: Buffer.from("canary"), previous: Buffer.from("canary") },
   hasPrevious: true,
-  flight: { id: "1", unwritten: 1 },
+  flight: { id: "1", unwritten: 1, beganAtMs: 0 },
 };
 
 const result: AttemptResult = {

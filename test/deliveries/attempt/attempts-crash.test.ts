@@ -73,6 +73,7 @@ describe("createAttempts, when a crash of PostgreSQL undoes a write of one deliv
       openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
       scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),
       jitter: 0,
+      flightMs: 60_000,
       metrics: createMetrics().deliveries,
       log: createMemoryLog().log,
       onQueued: () => undefined,

@@ -13,6 +13,12 @@ describe("createAttempts", () => {
   const scene = useAttemptsScene();
   const { open, take, reserved, free, startAll, current } = scene;
 
+  const takeLate = async (): Promise<readonly DeliveryInFlight[]> => {
+    const deliveries = await take();
+    for (const { flight } of deliveries) flight.beganAtMs -= 30_000;
+    return deliveries;
+  };
+
   it("lets the delivery of one user pass waiting ones of another", async () => {
     for (let count = 0; count < 39; count++) await scene.work.addDelivery(scene.subscription);
     const theirs = await scene.work.addSubscription({ url: "https://other.example.com/" });
@@ -125,6 +131,46 @@ describe("createAttempts", () => {
       expect(await current()).to.include({ status: "failed", deadLetteredAt: null });
       expect(one.flight.unwritten).to.equal(2);
       expect(await scene.work.flights()).to.have.length(1);
+    });
+  });
+
+  describe("of a flight that began long ago", () => {
+    it("makes no attempt when it has ended, because another process may make it", async () => {
+      open(success);
+      const [late] = (await takeLate()) as [DeliveryInFlight];
+      await scene.core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
+      await scene.store.endOverdueFlights({ limit: 10, flightMs: 60_000 });
+
+      scene.attempts.start(late, free);
+      await scene.attempts.drain();
+
+      expect([scene.posts.length, scene.done]).to.deep.equal([0, [[undefined]]]);
+      expect(scene.lines.filter(({ event }) => event === "delivery.late")).to.have.length(1);
+      expect(await scene.work.queued(scene.delivery.id)).to.not.equal(null);
+    });
+
+    it("makes the attempts when it has not ended, and renews it once", async () => {
+      for (let count = 0; count < 2; count++) await scene.work.addDelivery(scene.subscription);
+      const renewed: unknown[] = [];
+      open(success, {
+        store: {
+          ...scene.store,
+          async renewFlight(given) {
+            renewed.push(given);
+            return scene.store.renewFlight(given);
+          },
+        },
+      });
+      const deliveries = await takeLate();
+      await scene.core.sql("UPDATE svc.flights SET ends_at = now() + interval '1 second'");
+
+      for (const one of deliveries) scene.attempts.start(one, free);
+      await until(() => renewed.length > 0, { what: "the renewal" });
+      await scene.attempts.drain();
+
+      expect(scene.posts).to.have.length(3);
+      expect(renewed).to.deep.equal([{ id: deliveries[0]?.flight.id, flightMs: 60_000 }]);
+      expect(await scene.work.flights()).to.deep.equal([]);
     });
   });
 

@@ -28,7 +28,10 @@ describe("createOutcomeWriter", () => {
       },
     });
 
-    const failure = writer.record({ id: "1", unwritten: 1 }, outcome).catch((error: unknown) => error);
+    const outcome = { id: "1", uuid: "u", status: "delivered", attemptsBefore: 0 } as const;
+    const failure = writer
+      .record({ id: "1", unwritten: 1, beganAtMs: 0 }, outcome)
+      .catch((error: unknown) => error);
     await until(() => tries === 2, { what: "the second try" });
     writer.stop();
 
