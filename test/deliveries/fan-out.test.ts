@@ -64,7 +64,7 @@ describe("createFanOut", () => {
     expect(performance.now() - happenedAtMs).to.be.closeTo(ageMs, 10_000);
     const [row, ...flights] = await scene.work.flights();
     expect(flights).to.deep.equal([]);
-    expect(flight).to.deep.equal({ id: String(row?.id), unwritten: 2 });
+    expect(flight).to.deep.include({ id: String(row?.id), unwritten: 2 });
     expect(more[0]?.flight).to.equal(flight);
     expect(otherMessages()).to.deep.equal([]);
     expect(scene.admission.asked[0]).to.deep.equal({
@@ -122,8 +122,8 @@ describe("createFanOut", () => {
     for (let count = 0; count < 19; count++)
       await scene.work.addSubscription({ userId: scene.subscription.userId });
     const stranger = await scene.work.addUser({ email: "stranger@example.com", isAdmin: false });
-    const strange = [1, 2].map(() => scene.work.addEvent({ ownerId: String(stranger.id) }));
-    const [first, second] = await Promise.all(strange);
+    const addStrange = () => scene.work.addEvent({ ownerId: String(stranger.id) });
+    const [first, second] = await Promise.all([addStrange(), addStrange()]);
     const events = await addEvents(30);
     start();
     // An owner whose events made no delivery must not count as one with events of no cost.

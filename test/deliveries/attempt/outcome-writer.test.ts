@@ -28,7 +28,6 @@ describe("createOutcomeWriter", () => {
       },
     });
 
-    const outcome = { id: "1", uuid: "u", status: "delivered", attemptsBefore: 0 } as const;
     const failure = writer
       .record({ id: "1", unwritten: 1, beganAtMs: 0 }, outcome)
       .catch((error: unknown) => error);
@@ -55,7 +54,7 @@ describe("createOutcomeWriter", () => {
         },
         findUnlocked: async () => new Set(unlocked),
       });
-      const flight = { id: "1", unwritten: 2 };
+      const flight = { id: "1", unwritten: 2, beganAtMs: 0 };
       // Otherwise, it tries again later.
       writer.stop();
 
