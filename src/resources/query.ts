@@ -77,8 +77,7 @@ function searchedQuery(definition: Definition, base: BaseQuery, search: string):
 
 /**
  * Copies the objects and lists of a query, because code may change them and all requests share
- * them.
- * Leaves values as they are, such as dates and decimals.
+ * them. Leaves values as they are, such as dates and decimals.
  */
 function copyOf<T>(query: T): T {
   if (Array.isArray(query)) return query.map(copyOf) as T;
