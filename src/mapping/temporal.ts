@@ -81,7 +81,12 @@ export function isInstantText(text: string): boolean {
  */
 export function instantOf(date: Date, text: string): string {
   const [, more = ""] = /:\d\d\.\d{3}(\d{1,3})/.exec(text) ?? [];
-  return instantText(date.toISOString().replace(/^\+0*/, "").replace("Z", `${more}Z`));
+  return instantText(isoWithoutSign(date).replace("Z", `${more}Z`));
+}
+
+/** Returns a date as text. PostgreSQL reads no sign before a year. */
+export function isoWithoutSign(date: Date): string {
+  return date.toISOString().replace(/^\+0*/, "");
 }
 
 /** Examples for messages. */

@@ -9,7 +9,7 @@ import {
   type JsonTest,
   type Parameter,
 } from "./condition.ts";
-import { isInfinite } from "../mapping/temporal.ts";
+import { isInfinite, isoWithoutSign } from "../mapping/temporal.ts";
 import type { Link } from "./links.ts";
 import type { Operator } from "./operators.ts";
 import type { ShownPath } from "./shown-paths.ts";
@@ -132,12 +132,12 @@ function holds(field: Field, operator: "@>" | "&&", values: readonly Parameter[]
 }
 
 /**
- * Returns the time one millisecond later. PostgreSQL reads no sign before a year.
+ * Returns the time one millisecond later.
  *
  * @param time Time in the format of `Date.toISOString`.
  */
 function millisecondAfter(time: Parameter): string {
-  return new Date(Date.parse(textOf(time)) + 1).toISOString().replace(/^\+0*/, "");
+  return isoWithoutSign(new Date(Date.parse(textOf(time)) + 1));
 }
 
 /** Tests the column, or the text within its JSON, where all values are texts. */

@@ -1,7 +1,7 @@
 import { DbNull, Decimal, JsonNull } from "../kit/prisma-values.ts";
 import { parseTextList, type ListItem } from "../db/text-list.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
-import { instantText } from "../mapping/temporal.ts";
+import { instantText, isoWithoutSign } from "../mapping/temporal.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Parameter } from "./condition.ts";
 
@@ -110,8 +110,7 @@ const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   Boolean: (value) => (typeof value === "boolean" ? value : undefined),
   DateTime(value) {
     const date = value instanceof Date ? value : timeOf(value);
-    // PostgreSQL reads no sign before a year.
-    return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/^\+0*/, "");
+    return Number.isNaN(date.getTime()) ? undefined : isoWithoutSign(date);
   },
   Instant: (value) => (value instanceof Date ? instantText(value.toISOString()) : encodeText(value)),
   Date: (value) => (value instanceof Date ? value.toISOString().slice(0, 10) : encodeText(value)),
