@@ -1,3 +1,10 @@
+import type { Field } from "./definition.ts";
+
+/** Returns whether a field has days or times of day, which the Prisma client returns as dates. */
+export function isTemporal({ type }: Pick<Field, "type">): boolean {
+  return type === "Date" || type === "Time";
+}
+
 const datePattern = /^(\d{4})-(\d\d)-(\d\d)$/;
 const timePattern = /^(?:(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?|24:00(?::00)?)$/;
 

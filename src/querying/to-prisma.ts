@@ -1,5 +1,6 @@
 import { Decimal } from "../kit/prisma-values.ts";
 import type { Definition, Definitions, Field, FieldType, PrismaArgs, Row } from "../mapping/definition.ts";
+import { isTemporal } from "../mapping/temporal.ts";
 import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
 import { conditionOf, isArgs } from "./prisma-where.ts";
 
@@ -149,14 +150,14 @@ function valueOf({ type }: Field, value: Parameter): unknown {
 
 /** Converts a value of a field for the Prisma client, which does not accept days as texts. */
 export function prismaValue({ type }: Pick<Field, "type">, value: unknown): unknown {
-  if (type !== "Date" && type !== "Time") return value;
+  if (!isTemporal({ type })) return value;
   if (Array.isArray(value)) return value.map((item) => prismaValue({ type }, item));
   return typeof value === "string" ? decoders[type]?.(value) : value;
 }
 
 /** Converts the values to write for the Prisma client. */
 export function prismaData({ fields }: Pick<Definition, "fields">, data: Row): Row {
-  const temporal = fields.filter(({ type, name }) => (type === "Date" || type === "Time") && name in data);
+  const temporal = fields.filter((field) => isTemporal(field) && field.name in data);
   if (temporal.length === 0) return data;
   const values = temporal.map((field) => [field.name, prismaValue(field, data[field.name])] as const);
   return { ...data, ...Object.fromEntries(values) };

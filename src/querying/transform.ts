@@ -2,6 +2,7 @@ import { formatDateTime } from "../kit/date-time.ts";
 import { Decimal } from "../kit/prisma-values.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, FieldType, Row, TransformNode } from "../mapping/definition.ts";
+import { isTemporal } from "../mapping/temporal.ts";
 import { isContainer } from "../validation/body-paths.ts";
 
 type Read = (row: Row) => unknown;
@@ -58,10 +59,6 @@ function temporalTexts(definition: Definition, definitions: Definitions): (row: 
     return { ...row, ...Object.fromEntries([...texts, ...related]) };
   };
   return (row) => withTexts(row, definition);
-}
-
-function isTemporal({ type }: Field): boolean {
-  return type === "Date" || type === "Time";
 }
 
 function compileNode(node: TransformNode, definition: Definition, definitions: Definitions): Read {

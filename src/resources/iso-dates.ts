@@ -1,5 +1,5 @@
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
-import { isTimeText } from "../mapping/temporal.ts";
+import { isTemporal, isTimeText } from "../mapping/temporal.ts";
 import type { ReadDate } from "../validation/date-checks.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { CompiledRules } from "../validation/validate.ts";
@@ -33,7 +33,7 @@ function readerOf({ name, type, isList }: Field, { fields }: CompiledRules): Rea
   const wanted = isList ? `${name}.*` : name;
   const rules = fields.find(({ key, readDate }) => readDate !== undefined && key.join(".") === wanted);
   // A day, or a time of day, in a zone may be another one in UTC. The column's type refuses it.
-  const isZoned = (type === "Date" || type === "Time") && rules?.dateFormats.some(hasZone) === true;
+  const isZoned = isTemporal({ type }) && rules?.dateFormats.some(hasZone) === true;
   return isZoned ? undefined : rules?.readDate;
 }
 
