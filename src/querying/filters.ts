@@ -34,6 +34,7 @@ export function conditionOf({ kind, conditions, groups }: Group): Condition {
   return kind === "not" ? { kind: "not", of: joined } : joined;
 }
 
+const formFault = "A filter is written as filter[path] or filter[path][operator].";
 const bracketed = /^filter((?:\[[^[\]]+\])+)$/;
 
 /** Returns whether a parameter of this name is a filter, well-formed or not. */
@@ -48,7 +49,7 @@ export function isFilter(name: string): boolean {
  */
 export function readFilter(root: Group, name: string, value: string, shape: ListShape): string | undefined {
   const [, brackets] = bracketed.exec(name) ?? [];
-  if (brackets === undefined) return "A filter is written as filter[path] or filter[path][operator].";
+  if (brackets === undefined) return formFault;
   const place = groupOf(root, brackets.slice(1, -1).split("]["), shape);
   if ("fault" in place) return place.fault;
   const shown = findPath(shape.filterable, place.path);
@@ -94,7 +95,7 @@ function groupOf(root: Group, steps: readonly string[], { hasGroups }: ListShape
     at += 2;
   }
   const [path = "", operator = "eq", ...more] = steps.slice(at);
-  if (more.length > 0) return { fault: "A filter is written as filter[path] or filter[path][operator]." };
+  if (more.length > 0) return { fault: formFault };
   return { group, path, operator };
 }
 
