@@ -14,6 +14,7 @@ import type { CommandContext } from "../../db/command-context.ts";
 import type { Sql } from "../../db/sql.ts";
 import { counted } from "../../kit/counted.ts";
 import { AppError, OperatorError } from "../../kit/errors.ts";
+import { unknownWebhook } from "../webhook-commands.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
@@ -55,8 +56,7 @@ export function addReplayCommand(deliveries: Command, options: CommandOptions<Co
       if (since === undefined) return command.error("error: required option '--since <time>' not specified");
       return withOpened(open, async ({ sql, listSql, actor }) => {
         const subscription = await findReplayedSubscription(sql, id);
-        if (subscription === undefined)
-          throw new OperatorError(`There is no webhook with the id ${id}. See: svc-admin webhooks list`);
+        if (subscription === undefined) throw unknownWebhook(id);
         const asked = await readAsked(sql, subscription, { ...given, since });
         await replay({ sql, listSql, terminal, actor }, subscription, { asked, given });
       });
