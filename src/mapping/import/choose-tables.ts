@@ -2,7 +2,7 @@ import { tablesSchema } from "../../db/names.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { delegateNameOf, isReservedModel } from "../read/check-names.ts";
 import { isReserved } from "../read/fields.ts";
-import type { Catalog, CatalogRelation, UniqueIndex } from "./catalog.ts";
+import type { Catalog, CatalogColumn, CatalogRelation, UniqueIndex } from "./catalog.ts";
 import { importColumns, type ImportedColumns } from "./column.ts";
 import {
   tableNameOf,
@@ -60,7 +60,7 @@ function createReader(
   );
   const types = new Map(catalog.types.map((type) => [type.oid, type]));
   const made = new Set(catalog.made.map(tableNameOf));
-  const findTable = createFinder(catalog, indexes);
+  const findTable = createFinder(catalog.relations, columns, indexes);
   return (relation) => {
     const table = tableNameOf(relation);
     const file = known.managed.get(table);
@@ -102,16 +102,16 @@ function obstacleOf({
 }
 
 function createFinder(
-  { relations, columns }: Catalog,
+  relations: readonly CatalogRelation[],
+  columns: ReadonlyMap<number, readonly CatalogColumn[]>,
   indexes: ReadonlyMap<number, readonly UniqueIndex[]>,
 ): FindTable {
-  const byRelation = groupBy(columns, ({ relation }) => relation);
   const byName = groupBy(relations, ({ name }) => name);
   return (schema, name) => {
     // `public` is the only schema in the search path of the transaction.
     const table = byName.get(name)?.find((one) => one.schema === (schema ?? tablesSchema));
     if (table === undefined) return undefined;
-    const own = byRelation.get(table.oid) ?? [];
+    const own = columns.get(table.oid) ?? [];
     // A key does not apply to the rows of inheriting tables, and several rows may have NULL.
     const keys = table.children.length > 0 ? [] : (indexes.get(table.oid) ?? []);
     return {
