@@ -22,11 +22,11 @@ const deleteActions: Readonly<Record<DeleteAction, string>> = {
  * @param schemas Schemas of the tables, and those that foreign keys lead into.
  */
 export function prismaSchemaOf(definitions: Definitions, schemas = schemasOf(definitions)): string {
+  const hasSchemas = schemas.length > 1;
   const header = block("datasource db", [
     `provider = "postgresql"`,
-    ...(schemas.length > 1 ? [`schemas = [${schemas.map(quote).join(", ")}]`] : []),
+    ...(hasSchemas ? [`schemas = [${schemas.map(quote).join(", ")}]`] : []),
   ]);
-  const hasSchemas = schemas.length > 1;
   const models = [...definitions.values()].map((definition) => modelOf(definition, definitions, hasSchemas));
   return `${[header, ...models].join("\n\n")}\n`;
 }
