@@ -1,3 +1,4 @@
+import { codePoints } from "../../validation/values.ts";
 import type { CatalogColumn, CatalogConstraint, CatalogType } from "./catalog.ts";
 import { areCompared, readCheck, type Checked } from "./checks.ts";
 import { resolveType, typedField, type ResolvedType, type TypedField } from "./column-type.ts";
@@ -168,6 +169,6 @@ function withEnum(typed: TypedField, checks: readonly Checked[]): TypedField {
   const longest = Math.min(longestValue, typed.length ?? longestValue);
   const isFitting =
     new Set(values).size === values.length &&
-    values.every((value) => value !== "" && Array.from(value).length <= longest);
+    values.every((value) => value !== "" && codePoints(value) <= longest);
   return isFitting && typed.list === undefined ? { type: "Enum", values } : typed;
 }
