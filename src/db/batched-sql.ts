@@ -1,6 +1,7 @@
 import { DatabaseError, type Pool } from "pg";
 import { createBatcher, type Batcher } from "../kit/batcher.ts";
 import { setBounded } from "../kit/bounded-map.ts";
+import { isTimeLimitOver } from "./database-fault.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 import {
   isStalePlan,
@@ -108,7 +109,7 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
     // The server may have committed the batch before the connection was cut.
     if (kind === "writes" && isTooLarge(error)) return { error };
     // A write may have failed because of an earlier one.
-    if (kind === "writes") return index === at && isTimeLimit(error) ? { error } : "again";
+    if (kind === "writes") return index === at && isTimeLimitOver(error) ? { error } : "again";
     // The result may only have been too large together with earlier results.
     if (index === at) return isTooLarge(error) && at > 0 ? "again" : { error };
     return index < at ? { rows } : "again";
@@ -194,13 +195,9 @@ function copyOf(outcome: Outcome): Outcome {
  */
 function isOfOneStatement(error: Error): boolean {
   if (isTooLarge(error)) return true;
-  return error instanceof DatabaseError && (isTimeLimit(error) || error.code?.startsWith("57") !== true);
+  return error instanceof DatabaseError && (isTimeLimitOver(error) || error.code?.startsWith("57") !== true);
 }
 
 function isTooLarge(error: Error): boolean {
   return "code" in error && error.code === resultTooLargeCode;
-}
-
-function isTimeLimit(error: Error): boolean {
-  return "code" in error && error.code === "57014";
 }
