@@ -4,7 +4,7 @@ import { operatorsOf, textOperators, type Operator } from "../querying/operators
 import type { ListShape, PathTable, ShownPath } from "../querying/shown-paths.ts";
 import { exampleOf } from "./examples.ts";
 import { listOf, type JsonSchema } from "./json-schema.ts";
-import type { Parameter } from "./operation.ts";
+import { idParameter, type Parameter } from "./operation.ts";
 import { askedSchema } from "./value-schemas.ts";
 
 /** Parameters of one list only, by name: their schema and description. */
@@ -14,7 +14,7 @@ export type OwnParameters = Readonly<
 
 /** The parameter `webhook_id` of lists of items of a subscription. */
 export const ofWebhook: OwnParameters[string] = {
-  schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
+  schema: idParameter.schema,
   description: "Of this subscription.",
 };
 
