@@ -1,3 +1,4 @@
+import { isContainer } from "./body-paths.ts";
 import { isPhpFormat, resolveDate } from "./dates.ts";
 import { compilePattern } from "./patterns.ts";
 import { questionOf } from "../kit/did-you-mean.ts";
@@ -273,8 +274,8 @@ function fromEntry(name: string, value: unknown): Written {
   const takesNone = isRuleName(name) && signatures[name].most === 0;
   if (takesNone && (value === null || value === true)) return { name, args: [] };
   const given: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const wrong = given.find((item) => typeof item === "object" && item !== null);
-  if (wrong !== undefined) return { name, args: [], fault: `${name}: must be a value or a list of values` };
+  if (given.some(isContainer))
+    return { name, args: [], fault: `${name}: must be a value or a list of values` };
   return { name, args: given.map(String) };
 }
 
