@@ -56,7 +56,7 @@ const strictly = someOf(1, "strict");
 const lookup = args(1, 2, "a name", (arg) => /^[A-Za-z_][\w-]*$/.test(arg));
 
 /**
- * Every rule with its arguments. The types keep the tables of messages.ts and checks.ts consistent
+ * Every rule with its arguments. The types keep the tables of messages.ts and compile.ts consistent
  * with this one.
  */
 export const signatures = {
