@@ -6,7 +6,7 @@ import type { Load } from "./load.ts";
 import type { System } from "./system.ts";
 
 /** The deliveries that receivers got so far, and those that are still due. */
-export interface Books {
+interface Books {
   readonly arrivals: readonly Arrival[];
   /** Fetches the arrivals since the last call. */
   update(): Promise<void>;

@@ -5,7 +5,7 @@ import type { DoneFault } from "./recovery.ts";
 import type { PlannedFault } from "./schedule.ts";
 import type { System } from "./system.ts";
 
-export interface FaultRun {
+interface FaultRun {
   readonly system: System;
   /** No fault begins after this signal aborts. */
   readonly ending: AbortSignal;

@@ -10,7 +10,7 @@ import { inTurns, planFaults } from "./schedule.ts";
 import { switchOn } from "./steering.ts";
 import { faultyReceivers, startSystem, steadyReceiver } from "./system.ts";
 
-export interface ChaosOptions {
+interface ChaosOptions {
   readonly seed: number;
   /** Duration of the faults. */
   readonly durationMs: number;

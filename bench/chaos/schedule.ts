@@ -120,7 +120,7 @@ const holds: Readonly<Record<FaultKind, Range>> = {
  */
 const pastLeases: Range = { leastMs: 21_000, mostMs: 25_000 };
 /** Number of webhooks that their owners change. */
-export const ownedWebhooks = 4;
+const ownedWebhooks = 4;
 
 /** Shorter runs have no time for long stops. */
 const leastForLongStopsMs = 120_000;

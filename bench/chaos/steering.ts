@@ -6,7 +6,7 @@ import { tryAdmin } from "../../test/support/program.ts";
 import type { Fault, faultKinds, PlannedFault } from "./schedule.ts";
 import { type OwnedWebhook, prefix, type System } from "./system.ts";
 
-export type SteeringKind = (typeof faultKinds)["owners" | "removals"][number];
+type SteeringKind = (typeof faultKinds)["owners" | "removals"][number];
 
 type Answered = Readonly<Record<string, unknown>>;
 type Ask = (method: "POST" | "PUT", path: string, body?: object) => Promise<Answered>;

@@ -18,7 +18,7 @@ export interface Outcome extends MeterReport {
   readonly limitKind: string;
 }
 
-export interface Durations {
+interface Durations {
   /** Duration of the phases before and after the hold-up. */
   readonly calmMs: number;
   /** Least duration of the hold-up. */

@@ -29,7 +29,7 @@ export interface VictimJob {
   readonly ratePerSecond: number;
 }
 
-export interface PhaseReport {
+interface PhaseReport {
   /** Time from just before a change was sent to its receipt, for all changes that arrived. */
   readonly latencyMs: Spread;
   /** Changes that were acknowledged. */

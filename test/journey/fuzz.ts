@@ -1,6 +1,6 @@
 import { createRandom } from "../support/random.ts";
 
-export interface FuzzedRequest {
+interface FuzzedRequest {
   readonly method: string;
   readonly path: string;
   readonly body: string | undefined;

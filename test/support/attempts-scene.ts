@@ -20,7 +20,7 @@ type Post = Parameters<AttemptsOptions["send"]>[0];
 export type Visit = Parameters<Reservation["enter"]>[0];
 
 /** The worker that makes attempts, with one due delivery. */
-export interface AttemptsScene extends WorkerScene {
+interface AttemptsScene extends WorkerScene {
   readonly subscription: SubscriptionModel;
   readonly delivery: DeliveryModel;
   readonly attempts: Attempts;

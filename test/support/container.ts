@@ -11,7 +11,7 @@ export interface Outcome {
 }
 
 /** The container engine of this machine: `docker`, or `podman` with `runc`, on the host network. */
-export interface Engine {
+interface Engine {
   /**
    * Runs a command of the engine itself, such as `image inspect`. Never rejects: the exit status
    * shows a failure.

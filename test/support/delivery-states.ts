@@ -1,5 +1,5 @@
 /** SQL of the other columns of a delivery with a status, as the CHECK constraints require. */
-export interface StateSql {
+interface StateSql {
   readonly attempt: string;
   readonly lastError: string;
   /** SET clause of an UPDATE, with the status. */

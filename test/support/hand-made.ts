@@ -1,5 +1,5 @@
 /** A change by hand of the tables of test/support/shop.ts. */
-export interface HandMade {
+interface HandMade {
   readonly title: string;
   readonly sql: string;
   /** Expected output of `psql` (`\d+ orders`, `\d+ customers`) after the change. */

@@ -14,7 +14,7 @@ import { Provider } from "oidc-provider";
 export const audience = "orders-api";
 
 /** A client of the issuer, and additional claims of its tokens. */
-export interface IssuerClient {
+interface IssuerClient {
   readonly id: string;
   readonly claims?: Readonly<Record<string, unknown>>;
   /** Redirect URI of a public client for sign-ins by browser; undefined for a program. */

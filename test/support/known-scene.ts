@@ -14,7 +14,7 @@ import { unfiltered } from "./work.ts";
 export const nobody: AdminRule = { kind: "nobody" };
 
 /** A fan-out that records its queries for subscribers and its writes. */
-export interface KnownScene extends FanOutScene {
+interface KnownScene extends FanOutScene {
   /** Fixed time, so that nothing expires on a slow machine. */
   nowMs: number;
   readonly lookUps: number;

@@ -26,7 +26,7 @@ export interface PrivatePostgres extends PrivateServer {
   crash(): Promise<void>;
 }
 
-export interface PrivatePostgresOptions {
+interface PrivatePostgresOptions {
   /**
    * Without fsync, the server is faster. Only the loss of the machine could lose commits, not
    * SIGKILL. Default: false.

@@ -17,7 +17,7 @@ import { until } from "./wait.ts";
 export type ProgramName = "api" | "dispatcher" | "all";
 type LogLine = Readonly<Record<string, unknown>>;
 
-export interface Ending {
+interface Ending {
   /** Null when a signal ended it. */
   readonly code: number | null;
   readonly durationMs: number;

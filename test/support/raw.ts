@@ -14,7 +14,7 @@ export interface RawConnection {
   untilAnswers(count: number): Promise<readonly RawAnswer[]>;
 }
 
-export interface RawAnswer {
+interface RawAnswer {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;

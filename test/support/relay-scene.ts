@@ -30,7 +30,7 @@ export const numbers = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => String(index + 1));
 
 /** A relay with a clock, an outbox and a broker that a test can watch and change. */
-export interface RelayScene extends WorkerScene {
+interface RelayScene extends WorkerScene {
   /** Offset of the relay's clock. */
   skewMs: number;
   /** Time at which the real clock is stopped; undefined while it runs. */

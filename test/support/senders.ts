@@ -10,7 +10,7 @@ export const deliveryHeaders = {
   "User-Agent": "Service-Webhook/1.0",
 };
 
-export type SenderOptions = Partial<Parameters<typeof createSender>[0]>;
+type SenderOptions = Partial<Parameters<typeof createSender>[0]>;
 
 /** Real senders of one fixed delivery, which may send to this machine by default. */
 export interface TestSenders {

@@ -9,7 +9,7 @@ import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 type GivenEvent = Pick<EventModel, "id" | "uuid">;
 
 /** The store of deliveries, with one subscription. */
-export interface StoreScene extends CoreScene {
+interface StoreScene extends CoreScene {
   readonly subscription: SubscriptionModel;
   /** Returns a delivery to the subscription that is not written yet. */
   readonly newDelivery: (event: GivenEvent, overrides?: Partial<NewDelivery>) => NewDelivery;

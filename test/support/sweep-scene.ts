@@ -19,7 +19,7 @@ export const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[
   deliveries.map(({ id }) => String(id));
 
 /** A sweep with a subscription, and with attempts that are only recorded. */
-export interface SweepScene extends WorkerScene {
+interface SweepScene extends WorkerScene {
   readonly admission: WatchedAdmission;
   readonly subscription: SubscriptionModel;
   readonly started: DeliveryInFlight[];

@@ -34,7 +34,7 @@ export interface Writers {
   stop(): Promise<void>;
 }
 
-export interface WritersOptions {
+interface WritersOptions {
   /** URL of the API, with the route prefix. */
   readonly baseUrl: string;
   readonly token: string;

@@ -18,7 +18,7 @@ export interface Ran {
 }
 
 /** The commands on a database without users. */
-export interface CommandsScene {
+interface CommandsScene {
   readonly core: CoreDatabase;
   readonly tokens: TokenProvider;
   /** The setting `auth.jwt.issuer`. */

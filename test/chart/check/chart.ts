@@ -45,7 +45,7 @@ export interface Container {
   readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string; readonly port: string } };
 }
 
-export interface PodSpec {
+interface PodSpec {
   readonly containers: readonly [Container];
   readonly serviceAccountName: string;
   readonly automountServiceAccountToken: boolean;

@@ -124,7 +124,7 @@ export function fannedOut(model: Model, events: readonly Event[]): readonly Expe
 }
 
 /** Returns the newest delivery of an event to a subscription. */
-export function newestOf(model: Model, subscription: Subscription, event: Event): Delivery | undefined {
+function newestOf(model: Model, subscription: Subscription, event: Event): Delivery | undefined {
   return model.deliveries.findLast((one) => one.subscription === subscription && one.event === event);
 }
 

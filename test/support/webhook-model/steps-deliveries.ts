@@ -50,7 +50,7 @@ export const retry = on(
   },
 );
 
-export function replayOf(
+function replayOf(
   one: Subscription,
   events: readonly Event[],
   { isStopped }: { readonly isStopped: boolean },

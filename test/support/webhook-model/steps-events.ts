@@ -5,7 +5,7 @@ import { agree } from "./compare.ts";
 import { ask, type World } from "./world.ts";
 import { type Event, type Expected, fannedOut, isOn, type Model, type Resource } from "./model.ts";
 
-export interface NewEvent {
+interface NewEvent {
   readonly resource: Resource;
   readonly isPaid: boolean;
 }
@@ -37,7 +37,7 @@ export async function change(
   });
 }
 
-export const newEvent = record<NewEvent>({
+const newEvent = record<NewEvent>({
   resource: constantFrom<Resource>("notes", "alerts"),
   isPaid: boolean(),
 });

@@ -13,7 +13,7 @@ import {
 
 export type Switch = "pause" | "resume" | "delete" | "disable the user of" | "enable the user of";
 
-export const switches: Readonly<
+const switches: Readonly<
   Record<
     Switch,
     { readonly among: (one: Subscription) => boolean; readonly set: Partial<Subscription & User> }

@@ -12,7 +12,7 @@ export interface NewSubscription {
   readonly isActive: boolean;
 }
 
-export function subscribing({ choice: at, wanted, isFiltered, isActive }: NewSubscription): Command {
+function subscribing({ choice: at, wanted, isFiltered, isActive }: NewSubscription): Command {
   return {
     check: ({ users, subscriptions }) =>
       subscriptions.length < 6 && users[at % users.length]?.isDisabled === false,
