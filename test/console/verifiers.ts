@@ -111,18 +111,16 @@ puts JSON.generate(cases.map { |c| genuine?(c["secret"], c["headers"], c["body"]
 
 /** Installs the missing programs of the languages, all at once (test/support/apt.ts). */
 export async function ensureLanguages(): Promise<void> {
-  const missing = Object.values(languages).filter((language) => find(language) === undefined);
+  const missing = Object.values(languages).filter(
+    ({ command, candidates }) => findExecutable(command, candidates) === undefined,
+  );
   if (missing.length > 0 && canInstall()) await install(missing.flatMap(({ debian = [] }) => debian));
-}
-
-function find({ command, candidates }: Language): string | undefined {
-  return findExecutable(command, candidates);
 }
 
 /** Returns the verdict of a language's file on each case. */
 export async function verdicts(ending: string, cases: readonly Case[]): Promise<readonly boolean[]> {
   const language = languages[ending] as Language;
-  const command = find(language);
+  const command = findExecutable(language.command, language.candidates);
   if (command === undefined)
     throw new Error(`The tests need ${language.command} (Debian: ${language.debian}).`);
   const place = await mkdtemp(join(tmpdir(), "svc-verify-"));

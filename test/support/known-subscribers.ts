@@ -13,8 +13,8 @@ export async function knownNow(sql: Sql): Promise<KnownAt> {
 /**
  * Makes all connections of a pool accept earlier reads, like connections that are open for long.
  */
-export async function agePool(sql: Sql, connections = 4): Promise<void> {
+export async function agePool(sql: Sql): Promise<void> {
   // Keeps each connection busy, so that none is used twice.
   const text = "SELECT set_config('svc.session_since', '1', false), pg_sleep(0.02)";
-  await Promise.all(Array.from({ length: connections }, () => sql(text)));
+  await Promise.all(Array.from({ length: 4 }, () => sql(text)));
 }

@@ -167,10 +167,10 @@ export function dripHead(everyMs: number): Behaviour {
   };
 }
 
-/** Answers with `status` at once, and then a byte of the body every `everyMs`, forever. */
-export function dripBody(everyMs: number, status = 200): Behaviour {
+/** Answers with 200 at once, and then a byte of the body every `everyMs`, forever. */
+export function dripBody(everyMs: number): Behaviour {
   return (_request, response) => {
-    response.writeHead(status);
+    response.writeHead(200);
     drip(response, everyMs, () => response.write("."));
   };
 }
@@ -189,7 +189,7 @@ export function endlessBody(status = 200): Behaviour {
 }
 
 /** Redirects the sender. */
-export function redirectTo(location: string, status = 307): Behaviour {
+export function redirectTo(location: string, status: number): Behaviour {
   return (_request, response) => reply(response, { status, headers: { Location: location } });
 }
 

@@ -2,10 +2,7 @@ import type { JwtSettings } from "../../src/config/settings.ts";
 import { audience, type Issuer } from "../support/issuer.ts";
 
 /** Settings that accept the JWTs of a test's issuer, which is on loopback. */
-export function testJwtSettings(
-  { url }: Pick<Issuer, "url">,
-  changes: Partial<JwtSettings> = {},
-): JwtSettings {
+export function testJwtSettings({ url }: Pick<Issuer, "url">, changes: Partial<JwtSettings>): JwtSettings {
   return {
     issuer: url,
     audience: [audience],
