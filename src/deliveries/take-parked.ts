@@ -182,8 +182,7 @@ function divideSlots(
   let open = admission
     .inTurn([...lines], ([userId]) => userId)
     .map(([userId, line]) => behind(line, served.get(userId) ?? 0));
-  while (open.length > 0 && reservations.length < batchSize)
-    open = open.filter((line) => reservations.length < batchSize && serve(line));
+  while (open.length > 0) open = open.filter((line) => reservations.length < batchSize && serve(line));
   for (const one of reservations) one.leave();
   return counts;
 }
