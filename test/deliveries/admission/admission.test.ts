@@ -5,6 +5,7 @@ import {
   type SlotRequest,
   type Done,
 } from "../../../src/deliveries/admission/admission.ts";
+import { createSharedSlots, type SharedSlots } from "../../../src/deliveries/admission/shared-slots.ts";
 import type { AttemptResult } from "../../../src/deliveries/delivery.ts";
 import { createMemoryLog } from "../../support/http.ts";
 import { createOwnSlots } from "../../support/shared-slots.ts";
@@ -42,7 +43,9 @@ describe("createAdmission", () => {
     timeoutMs = 4_000,
     perReceiver,
     concurrency = 64,
+    sharedSlots = createOwnSlots(),
   }: {
+    readonly sharedSlots?: SharedSlots;
     readonly concurrency?: number;
     readonly hasBreakers?: boolean;
     readonly timeoutMs?: number;
@@ -54,7 +57,7 @@ describe("createAdmission", () => {
     admission = createAdmission({
       concurrency,
       perReceiver,
-      sharedSlots: createOwnSlots(),
+      sharedSlots,
       hasBreakers,
       timeoutMs,
       sql: () => expect.fail("asked the database"),
@@ -100,6 +103,29 @@ describe("createAdmission", () => {
       ];
 
       expect(admitted.map(reasonOf)).to.deep.equal(["busy", "busy", "go", "go"]);
+    });
+
+    it("tells the room for a receiver, down to its last slot", () => {
+      const wanted = candidate(url);
+      const told = [0, 1, 2].map((count) => {
+        if (count > 0) begin();
+        return [admission.roomOf(wanted), admission.refusalOf(wanted)];
+      });
+
+      expect(told).to.deep.equal([
+        [2, undefined],
+        [1, undefined],
+        [0, "busy"],
+      ]);
+    });
+
+    it("has no share of a receiver before others know this dispatcher, unless there is no limit", () => {
+      const sharedSlots = createSharedSlots({ id: "one", joinAfterMs: 1_000, now: () => nowMs });
+      expect(admission.hasShareOf(url)).to.equal(true);
+      create({ perReceiver: 2, sharedSlots });
+      expect(admission.hasShareOf(url)).to.equal(false);
+      create({ sharedSlots });
+      expect(admission.hasShareOf(url)).to.equal(true);
     });
 
     it("gives one user half of each lane, over all receivers", () => {
@@ -278,6 +304,7 @@ describe("createAdmission", () => {
 
       expect(reasonOf(admit())).to.equal("silent");
       expect(admission.reserve(candidate(url))).to.equal(undefined);
+      expect(admission.roomOf(candidate(url))).to.equal(0);
       nowMs += 3_999;
       expect(reasonOf(admit())).to.equal("silent");
       expect(admission.breakerCounts()).to.deep.equal({ open: 1, halfOpen: 0 });
@@ -363,7 +390,9 @@ describe("createAdmission", () => {
     });
 
     it("can be done without", () => {
+      expect(admission.workers).to.have.length(1);
       create({ hasBreakers: false });
+      expect(admission.workers).to.deep.equal([]);
 
       attempt(timeout(), 30);
 

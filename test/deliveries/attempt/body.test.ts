@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { deliveryBody } from "../../../src/deliveries/attempt/body.ts";
+import { deliveryBody, sizeOf } from "../../../src/deliveries/attempt/body.ts";
 
 const parts = {
   event: "on_update",
@@ -17,6 +17,14 @@ describe("deliveryBody", () => {
         '"event_id":"0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0001","delivery_id":"0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0002",' +
         '"data":{"id":7,"note":"Zoë ☃"},"timestamp":"2026-03-28T14:30:00.123456Z"}',
     );
+  });
+
+  it("ends with the old row of an update", () => {
+    const body = deliveryBody({ ...parts, previous: Buffer.from('{"id":7,"note":"Zoë"}') });
+    const text = Buffer.concat(body).toString("utf8");
+
+    expect(text).to.match(/"timestamp":"2026-03-28T14:30:00.123456Z","previous":{"id":7,"note":"Zoë"}}$/);
+    expect(sizeOf(body)).to.equal(Buffer.byteLength(text));
   });
 
   it("shares the record among the deliveries of an event, byte for byte, whatever is in it", () => {
