@@ -25,6 +25,22 @@ describe("createSharedSlots", () => {
     return all;
   };
 
+  it("forgets the use of idle receivers beyond the last thousand, and of no other", () => {
+    const slots = create("one");
+    const [attempted, reserved] = [slots.usedOf("attempted"), slots.usedOf("reserved")];
+    attempted.inUse = 1;
+    reserved.pending = 1;
+    const idle = Array.from({ length: 1_500 }, (_, index) => slots.usedOf(String(index)));
+
+    // 998 idle ones are kept.
+    for (const index of [502, 1_499]) expect(slots.usedOf(String(index))).to.equal(idle[index]);
+    expect(slots.usedOf("attempted")).to.equal(attempted);
+    expect(slots.usedOf("reserved")).to.equal(reserved);
+    // This one is new, and takes the place of the one whose last use is the oldest.
+    expect(slots.usedOf("501")).to.not.equal(idle[501]);
+    expect(slots.usedOf("502")).to.equal(idle[502]);
+  });
+
   describe("of dispatchers that know each other", () => {
     for (const [limit, count, expected] of [
       [1, 1, [1]],

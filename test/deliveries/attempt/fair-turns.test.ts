@@ -57,6 +57,17 @@ describe("createFairTurns", () => {
     expect(begun).to.have.length(6);
   });
 
+  it("plans no further turn when nothing waits", async () => {
+    const { add } = makeScene(1);
+    const planned = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => kind === "Immediate").length;
+    add("ada", { count: 2 });
+    expect(planned()).to.be.at.least(1);
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+
+    expect(planned()).to.equal(0);
+  });
+
   it("begins at once again when a turn has begun none", async () => {
     const { begun, add } = makeScene(1);
     add("ada");
