@@ -20,6 +20,17 @@ describe("createSweep, by its statements for due deliveries", () => {
     expect(since[1]).to.be.at.least(10_000);
   });
 
+  it("knows how long ago the event of a delivery was", async () => {
+    await scene.work.addDelivery(scene.subscription);
+    await scene.core.sql("UPDATE svc.events SET occurred_at = now() - interval '1 hour'");
+
+    scene.start();
+    await scene.untilStarted(1);
+
+    const ageMs = performance.now() - (scene.started[0]?.happenedAtMs ?? 0);
+    expect(ageMs).to.be.within(3_600_000, 3_700_000);
+  });
+
   it("begins the next turn at once when a turn leaves due deliveries", async () => {
     await scene.work.addDelivery(scene.subscription);
     let taken = 0;

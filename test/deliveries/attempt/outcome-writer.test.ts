@@ -38,6 +38,30 @@ describe("createOutcomeWriter", () => {
     expect(tries).to.be.at.most(3);
   });
 
+  it("ends a flight with its last outcome, and has the others checked that were written before", async () => {
+    const ends: unknown[] = [];
+    const writer = writerOn({
+      async record({ outcomes, endedFlights, isWhole }) {
+        ends.push([endedFlights, isWhole]);
+        return new Map(outcomes.map(({ id, status }) => [id, status]));
+      },
+    });
+    const [flight, whole] = [
+      { id: "parts", unwritten: 2 },
+      { id: "whole", unwritten: 1 },
+    ] as const;
+
+    await writer.record(flight, outcome);
+    await writer.record(flight, { ...outcome, id: "2" });
+    await writer.record(whole, { ...outcome, id: "3" });
+
+    expect(ends).to.deep.equal([
+      [[], true],
+      [["parts"], false],
+      [["whole"], true],
+    ]);
+  });
+
   for (const [what, unlocked, written] of [
     ["writes again what was only locked for a moment", ["1", "2"], ["delivered", "delivered"]],
     ["writes the others again while one is locked", ["2"], ["55P03", "delivered"]],
