@@ -110,6 +110,7 @@ describe("createHeldSender", () => {
     }
 
     expect(portions).to.deep.equal([ids.slice(0, 3), ids.slice(3, 4), ids.slice(4, 5), ids.slice(5)]);
+    expect(new Set(admission.asked.map(({ lane }) => lane))).to.deep.equal(new Set(["retry"]));
   });
 
   it("holds a delivery again whose reader cannot be judged, and sends it later", async () => {
