@@ -12,8 +12,11 @@ export type DatabaseFault =
    * named no columns.
    */
   | { readonly kind: "unique"; readonly fields: readonly string[] }
-  /** The missing reference (insert, update), or the key that others refer to (delete). */
-  | { readonly kind: "foreign_key"; readonly field?: string }
+  /**
+   * The missing reference (insert, update), or the key that others refer to (delete). `raised` is
+   * the message when a trigger reported it by RAISE.
+   */
+  | { readonly kind: "foreign_key"; readonly field?: string; readonly raised?: string }
   | { readonly kind: "not_null"; readonly field?: string }
   | { readonly kind: "check"; readonly constraint?: string }
   /** An EXCLUDE constraint. Fields are as for `unique`, but an expression comes in parts. */
@@ -126,18 +129,19 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
     // The server is out of transaction ids, and writes nothing until a VACUUM (54000).
     if (String(thrown.routine).startsWith("GetNew")) return { kind: "unavailable" };
     const fault = faultOfSqlState(sqlState, cause ?? causeOf(error));
-    if (sqlState === raised || (isRaised && !saysMore(fault, sqlState)))
-      return { kind: "raised", message: cause?.originalMessage ?? String(thrown.message) };
+    const message = cause?.originalMessage ?? String(thrown.message);
+    if (sqlState === raised || (isRaised && !saysMore(fault, sqlState))) return { kind: "raised", message };
+    if (isRaised && fault.kind === "foreign_key") return { ...fault, raised: message };
     if (fault.kind !== "other") return fault;
     if (thrown.routine === "ExecWithCheckOptions") return { kind: "forbidden" };
-    return thrown.routine === "aclcheck_error" ? { kind: "denied", message: String(thrown.message) } : fault;
+    return thrown.routine === "aclcheck_error" ? { kind: "denied", message } : fault;
   }
 
-  const message = typeof thrown.message === "string" ? thrown.message : "";
+  const text = typeof thrown.message === "string" ? thrown.message : "";
   const kind = code === undefined ? undefined : kindOfPrismaCode[code];
   if (kind !== undefined) return { kind };
-  if (lostConnection.test(message)) return { kind: "unavailable" };
-  if (thrown.name === "PrismaClientValidationError" && unreadableValue.test(message))
+  if (lostConnection.test(text)) return { kind: "unavailable" };
+  if (thrown.name === "PrismaClientValidationError" && unreadableValue.test(text))
     return { kind: "bad_value" };
   return { kind: "other" };
 }

@@ -103,6 +103,7 @@ export function refuseWrite(
     case "unique":
       throw refusedFields(definition, fault.fields, (name) => `The ${name} has already been taken.`, error);
     case "foreign_key":
+      if (fault.field === undefined && fault.raised !== undefined) throw raised(fault.raised, error);
       throw refusedFields(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
       throw refusedFields(definition, columnsIn(fault), missingIn(definition, operation), error);
@@ -119,19 +120,23 @@ export function refuseWrite(
     case "bad_value":
       throw refusedValue(definition, error);
     case "raised":
-      throw refused(`The database refused the record: ${fault.message}`, error);
+      throw raised(fault.message, error);
     case "rewritten":
       throw refused("The rules of the table do not let this service write the record.", error);
     case "forbidden":
       throw forbidden();
     case "denied":
-      throw denied("write a field of the record", fault, error);
+      throw denied("write the record", fault, error);
     case "not_found":
     case "unavailable":
     case "too_large":
     case "other":
       throw error;
   }
+}
+
+function raised(message: string, error: unknown): AppError {
+  return refused(`The database refused the record: ${message}`, error);
 }
 
 function brokenConstraint({ constraint }: { readonly constraint?: string }, error: unknown): AppError {

@@ -148,7 +148,7 @@ describe("svc-admin import of the tables of others", function () {
 
   it("gives the message of a RAISE of any code, unless the code asks for a retry", async () => {
     const answers = await Promise.all(
-      ["P9001", "23514", "55000", "22023", "0A000", "23505", "40001"].map(async (code) => {
+      ["P9001", "23514", "55000", "22023", "0A000", "23503", "23505", "40001"].map(async (code) => {
         const { status, body } = await user.request("POST", "/resources/raising", { v: `code ${code}` });
         return [code, status, body.message];
       }),
@@ -161,6 +161,7 @@ describe("svc-admin import of the tables of others", function () {
       ["55000", ...told],
       ["22023", ...told],
       ["0A000", ...told],
+      ["23503", ...told],
       ["23505", ...told],
       ["40001", 503, "Server Error"],
     ]);

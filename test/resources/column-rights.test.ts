@@ -65,10 +65,10 @@ describe("a table with a column that the role may not read", () => {
 
     expect(answers.map(({ status }) => status)).to.deep.equal([422, 422, 422, 422, 201]);
     expect(answers.slice(0, 4).map(({ json }) => (json as { message: string }).message)).to.deep.equal([
-      lacking("write a field of the record"),
-      lacking("write a field of the record"),
+      lacking("write the record"),
+      lacking("write the record"),
       lacking("delete the record"),
-      lacking("write a field of the record"),
+      lacking("write the record"),
     ]);
   });
 });
