@@ -1,7 +1,7 @@
 import { databaseFaultOf, type DatabaseFault } from "../db/database-fault.ts";
 import type { InTransaction } from "../db/transaction.ts";
 import { AppError, codeOf, messageOf, validationError, unauthorizedError } from "../kit/errors.ts";
-import type { Definition } from "../mapping/definition.ts";
+import type { Definition, Row } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
 import { displayName } from "../validation/values.ts";
 import { reachedFields } from "./unreachable.ts";
@@ -92,11 +92,13 @@ export function faultOf(error: unknown): DatabaseFault {
  * itself.
  *
  * @param operation Whose rules may give a missing value.
+ * @param data Values of the write, to find the one that the server refused.
  */
 export function refuseWrite(
   definition: Definition,
   error: unknown,
   operation: "create" | "update" = "create",
+  data: Row = {},
 ): never {
   const fault = faultOf(error);
   switch (fault.kind) {
@@ -118,7 +120,7 @@ export function refuseWrite(
     case "check":
       throw brokenConstraint(fault, error);
     case "bad_value":
-      throw refusedValue(definition, error);
+      throw refusedValue(definition, error, data);
     case "raised":
       throw raised(fault.message, error);
     case "rewritten":
@@ -165,16 +167,25 @@ function missingIn(
 
 /**
  * Returns the error of a bad value. Names the field when only one field has the type that could not
- * read its text.
+ * read its text, or only one has the text that the server quotes.
  */
-function refusedValue({ fields }: Definition, error: unknown): AppError {
+function refusedValue({ fields }: Definition, error: unknown, data: Row): AppError {
   const isRefused = refusedTypeOf(messageOf(error));
-  const native = fields.filter((field) => field.native !== undefined && isRefused(field.native));
-  const [field] = native;
-  if (field === undefined || native.length > 1)
+  // `messageOf` leaves values out.
+  const [, quoted] = /"([^"]+)"/.exec(error instanceof Error ? error.message : "") ?? [];
+  const ofType = fields.filter(({ native }) => native !== undefined && isRefused(native));
+  const quoting = fields.filter(({ name, native }) => {
+    const text = String(data[name]);
+    return quoted !== undefined && (native === undefined ? text === quoted : text.includes(quoted));
+  });
+  const [field] = [ofType, quoting].find((found) => found.length === 1) ?? [];
+  if (field === undefined)
     return refused("The given data was invalid: a column cannot hold its value.", error);
-  const message = `The ${displayName(field.name)} field must be a valid ${field.native}.`;
-  return validationError({ [field.name]: [message] }, error);
+  const end =
+    field.native === undefined
+      ? "has a value that its column cannot hold"
+      : `must be a valid ${field.native}`;
+  return validationError({ [field.name]: [`The ${displayName(field.name)} field ${end}.`] }, error);
 }
 
 /**

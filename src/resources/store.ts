@@ -127,6 +127,7 @@ async function update<T>(
       present: (record: Found | undefined) => record && present(record),
       isUndone,
       userId,
+      data: options.data,
     },
     async (sql) => {
       const { statement } = view;
@@ -175,12 +176,14 @@ async function write<F, T>(
     isUndone,
     userId,
     access = always,
+    data,
   }: {
     readonly operation?: "create" | "update";
     readonly present: (record: F) => T;
     readonly isUndone: boolean;
     readonly userId: number;
     readonly access?: Condition;
+    readonly data: Row;
   },
   act: (sql: TextSql) => Promise<F>,
 ): Promise<T> {
@@ -189,7 +192,7 @@ async function write<F, T>(
     if (!needsTransaction) return present(await act(database.writes(userId)));
     return await database.transact(async ({ text }) => present(await act(text)));
   } catch (error) {
-    return refuseWrite(definition, error, operation);
+    return refuseWrite(definition, error, operation, data);
   }
 }
 
