@@ -175,7 +175,7 @@ function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean
   }
   if (losses.length > 0 && !allowDestructive) {
     throw new OperatorError(
-      `The migration would lose data; nothing was changed:\n${listed(losses)}\n` +
+      `The migration would lose data or events; nothing was changed:\n${listed(losses)}\n` +
         "Look at it with `svc-admin migrate --plan`, and allow it with `svc-admin migrate --allow-destructive`.",
     );
   }

@@ -64,7 +64,7 @@ function textOfPlan({ byHand, core, steps, losses, impossible, notes, leftAlone 
   const unless = byHand.length === 0 ? "" : ", unless the migrations by hand keep it";
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
-    ...losses.map((line) => `LOSES DATA (needs --allow-destructive${unless}): ${line}`),
+    ...losses.map((line) => `NEEDS --allow-destructive${unless}: ${line}`),
     ...notes.map((line) => `Note: ${line}`),
     ...leftAlone.map((line) => `Left alone: ${line}`),
     ...(steps.some((step) => !core.includes(step) && mayLose(step)) ? [unseen] : []),

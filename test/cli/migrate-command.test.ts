@@ -150,8 +150,8 @@ describe("svc-admin migrate", () => {
     await client.query("INSERT INTO notes (title) VALUES ('a')");
     await map("name: { type: String, optional: true }");
 
-    expect(await migrate("--plan")).to.match(/^-- LOSES DATA \(needs --allow-destructive\): .*`title`/);
-    expect(await migrate().catch(String)).to.match(/would lose data.*`title`/s);
+    expect(await migrate("--plan")).to.match(/^-- NEEDS --allow-destructive: .*`title`/);
+    expect(await migrate().catch(String)).to.match(/would lose data or events.*`title`/s);
     expect(await migrate("--allow-destructive")).to.match(/ALTER TABLE "notes"/);
   });
 
@@ -166,7 +166,7 @@ describe("svc-admin migrate", () => {
 
     const script = await migrate("--plan");
     expect(script).to.match(
-      /^-- LOSES DATA \(needs --allow-destructive, unless the migrations by hand keep it\): .*`title`/,
+      /^-- NEEDS --allow-destructive, unless the migrations by hand keep it: .*`title`/,
     );
     expect(script).to.match(/^-- Note: The changes of the mapping files are left out: /m);
     const plan = JSON.parse(await migrate("--plan", "--json")) as Pick<MigrationPlan, "steps" | "losses">;
