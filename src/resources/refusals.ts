@@ -142,12 +142,12 @@ function raised(message: string, error: unknown): AppError {
 }
 
 function brokenConstraint({ constraint }: { readonly constraint?: string }, error: unknown): AppError {
-  return refused(
-    constraint === undefined
-      ? "The given data was invalid: the table takes no such record."
-      : `The given data was invalid: it breaks the constraint ${constraint} of the table.`,
-    error,
-  );
+  // The bounds of partitions have no name.
+  const unnamed = messageOf(error).startsWith("no partition")
+    ? "no partition of the table takes the record"
+    : "the table takes no such record";
+  const reason = constraint === undefined ? unnamed : `it breaks the constraint ${constraint} of the table`;
+  return refused(`The given data was invalid: ${reason}.`, error);
 }
 
 /**

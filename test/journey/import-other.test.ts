@@ -15,6 +15,7 @@ const schemas = "public,billing,My Schema ü";
 
 /** Values that the examples of the document cannot contain. */
 const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  dated: { day: "2025-06-01" },
   deferred: { id: 2 },
   domains: { during: "[2026-01-01,)" },
   flags: { id: 2 },
@@ -134,6 +135,7 @@ describe("svc-admin import of the tables of others", function () {
       ],
       ["stays", { during: "nope" }, "The during field must be a valid int4range."],
       ["stays", { during: "[a,b)" }, "The during field must be a valid int4range."],
+      ["dated", { day: "2024-12-31" }, `${invalid}: no partition of the table takes the record.`],
       ["nets", { net: "10.0.0.1/8", ip: "::1" }, "The net field must be a valid cidr."],
       ["nets", { at: "25:00", ip: "::1" }, "The at field must be a valid timetz."],
       ["nets", { ratio: 1e300 }, "The ratio field has a value that its column cannot hold."],
