@@ -136,14 +136,31 @@ describe("filters on a PostgreSQL", () => {
     await client.query("ROLLBACK");
   });
 
+  for (const [what, condition] of [
+    ["the same record", (n: number) => `filter[and][${n}][customer.name][contains]=a`],
+    ["groups of one", (n: number) => `filter[and][${n}][or][0][customer.name][contains]=a`],
+    ["several records", (n: number) => `filter[and][${n}][lines.sku][contains]=a`],
+    ["none of several records", (n: number) => `filter[and][${n}][not][lines.sku]=none`],
+  ] as const)
+    it(`has PostgreSQL plan few joins for many conditions on ${what}`, async () => {
+      const many = Array.from({ length: 12 }, (_, index) => condition(index)).join("&");
+      const { text, values } = statementOf(many);
+      const { rows } = await client.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, values);
+      const joins = rows.filter((row) => /(Join|Nested Loop) .*cost=/.test(row["QUERY PLAN"]));
+
+      expect(joins).to.have.length.within(1, 4);
+      expect(await found(many)).to.deep.equal(await found(condition(0)));
+    });
+
   async function found(query: string): Promise<readonly number[]> {
-    const { filter } = readListParameters(query, shape, { maxPerPage: 15 });
-    const parameters = createParameters();
-    const where = conditionText(filter, "t", parameters);
-    const { rows } = await client.query<{ id: number }>(
-      `SELECT id FROM orders AS t WHERE ${where} ORDER BY id`,
-      [...parameters.values],
-    );
-    return rows.map(({ id }) => id);
+    const { text, values } = statementOf(query);
+    return (await client.query<{ id: number }>(text, values)).rows.map(({ id }) => id);
   }
 });
+
+function statementOf(query: string): { readonly text: string; readonly values: unknown[] } {
+  const { filter } = readListParameters(query, shape, { maxPerPage: 15 });
+  const parameters = createParameters();
+  const where = conditionText(filter, "t", parameters);
+  return { text: `SELECT id FROM orders AS t WHERE ${where} ORDER BY id`, values: [...parameters.values] };
+}
