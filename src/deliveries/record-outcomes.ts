@@ -11,13 +11,28 @@ export interface Recording {
   readonly isWhole?: boolean;
 }
 
+/**
+ * Returns one outcome of each delivery, sorted by id: all statements lock deliveries in this order.
+ * A process that stood still for as long as a flight may have a delivery twice. Two outcomes would
+ * make two attempts of one number, and fail the statement. The latest attempt counts, and of its
+ * outcomes a success.
+ */
+function oneOfEach(outcomes: readonly Outcome[]): readonly Outcome[] {
+  const inOrder = outcomes.toSorted(
+    (one, other) =>
+      Number(one.id) - Number(other.id) ||
+      one.attemptsBefore - other.attemptsBefore ||
+      Number(one.status === "delivered") - Number(other.status === "delivered"),
+  );
+  return [...new Map(inOrder.map((outcome) => [outcome.id, outcome])).values()];
+}
+
 /** Writes outcomes and their attempts: see `DeliveryStore.record`. */
 export async function recordOutcomes(
   sql: Sql,
   { outcomes: given, endedFlights, isWhole = false }: Recording,
 ): Promise<ReadonlyMap<string, DeliveryStatus>> {
-  // Sorted by id, because all statements lock deliveries in this order.
-  const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
+  const outcomes = oneOfEach(given);
   const written = await sql<{ id: string; status: DeliveryStatus }>(isWhole ? recordWholeText : recordText, [
     outcomes.map(({ id }) => id),
     outcomes.map(({ status }) => status),

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import type { Sql } from "../../src/db/sql.ts";
+import type { Outcome } from "../../src/deliveries/outcome.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
 import { expectNear, flightMs, useStoreScene } from "../support/store-scene.ts";
 import { until } from "../support/wait.ts";
@@ -25,6 +26,34 @@ describe("createDeliveryStore", () => {
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     scene.store.takeDue({ limit: 100, flightMs, sinceMs: undefined });
+  it("writes one of two outcomes of the same delivery, and those of others", async () => {
+    const [twice, other] = [
+      await scene.work.addDelivery(scene.subscription),
+      await scene.work.addDelivery(scene.subscription),
+    ];
+    const { flightId } = await takeDue();
+    const [two, one] = [twice, other].map(({ id, uuid }) => ({
+      id: String(id),
+      uuid,
+      attemptsBefore: 0,
+      result,
+    }));
+    const delivered = { status: "delivered" } as const;
+    const outcomes = [
+      { ...two, ...delivered },
+      { ...two, ...retried },
+      { ...one, ...delivered },
+    ] as Outcome[];
+
+    await scene.store.record({ outcomes, endedFlights: [flightId ?? ""], isWhole: true });
+
+    for (const { id } of [twice, other]) {
+      expect(await scene.work.deliveryOf(id)).to.include({ status: "delivered", attempt: 1 });
+      expect(await scene.work.attemptsOf(id)).to.have.length(1);
+    }
+    expect(await scene.work.flights()).to.deep.equal([]);
+  });
+
   it("renews a flight, but none that has ended", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
     const id = await addFlight(delivery);
