@@ -50,6 +50,12 @@ interface FailedEvent {
 }
 
 const mostFailed = 10_000;
+/**
+ * Longest wait of a few events, whose cause may have ended. Each failed event adds to it, so that
+ * there are never more than 37 retries a second.
+ */
+const fewWaitMs = 30_000;
+const waitOfEachMs = 27;
 /** After this many doublings, a wait is longer than every longest pause. */
 const mostDoublings = 20;
 
@@ -86,7 +92,9 @@ export function createFailedEvents({
       const resource = before?.resource ?? given;
       if (before === undefined) count(resource, 1);
       const failures = isLasting ? mostDoublings : (before?.failures ?? 0) + 1;
-      const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, mostDoublings), longestPauseMs);
+      const longestMs = isLasting ? longestPauseMs : fewWaitMs + waitOfEachMs * events.size;
+      const doubledMs = 1_000 * 2 ** Math.min(failures - 1, mostDoublings);
+      const pauseMs = Math.min(doubledMs, longestMs, longestPauseMs);
       const isSlow = before?.isSlow ?? isNewSlow;
       events.set(id, { resource, failures, isOnWay, isSlow, retryAtMs: now() + pauseMs });
       isBlocked ||= isOnWay;

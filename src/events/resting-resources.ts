@@ -7,6 +7,12 @@ interface Resting {
   readonly tried: Map<string, boolean>;
 }
 
+/**
+ * Longest pause of a single resource, whose cause may have ended. With several, it is as many times
+ * as long: a try of each takes up to 4 s of one of the relay's connections.
+ */
+const longestOfOneMs = 30_000;
+
 /** @param now Monotonic clock, in ms. */
 export function createRestingResources({
   longestPauseMs,
@@ -33,7 +39,9 @@ export function createRestingResources({
      */
     rest(resource: string, { isPassing }: { readonly isPassing: boolean }): number {
       const failures = isPassing ? 0 : (resting.get(resource)?.failures ?? 0) + 1;
-      const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestPauseMs);
+      const others = resting.size - Number(resting.has(resource));
+      const longestMs = Math.min(longestOfOneMs * (others + 1), longestPauseMs);
+      const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestMs);
       resting.set(resource, { failures, untilMs: now() + pauseMs, tried: tried(resource) });
       return pauseMs;
     },

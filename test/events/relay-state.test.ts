@@ -80,14 +80,23 @@ describe("retryLater and restResource", () => {
     expect([state.failed.has("10001"), state.resting.has("papers")]).to.deep.equal([true, false]);
   });
 
-  it("pause twice as long each time, up to five minutes, and a second while the database is down", () => {
+  it("pause twice as long each time, up to half a minute, and a second while the database is down", () => {
     const { resting } = state;
     const rest = (isPassing: boolean): number => resting.rest("notes", { isPassing });
 
-    expect(Array.from({ length: 10 }, () => rest(false))).to.deep.equal([
-      1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000,
+    expect(Array.from({ length: 7 }, () => rest(false))).to.deep.equal([
+      1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
     ]);
     expect([rest(true), rest(true), rest(false), rest(false)]).to.deep.equal([1_000, 1_000, 1_000, 2_000]);
+  });
+
+  it("pause longer the more of them do, up to five minutes", () => {
+    const { resting } = state;
+    for (let one = 1; one < 10; one += 1) resting.rest(String(one), { isPassing: false });
+
+    const pauses = Array.from({ length: 10 }, () => resting.rest("notes", { isPassing: false }));
+
+    expect(pauses.slice(5)).to.deep.equal([32_000, 64_000, 128_000, 256_000, 300_000]);
   });
 });
 
