@@ -97,7 +97,7 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
     const { results, fault } = await tryBatch(pool, { ...statement, values, before });
     pace.note(statement.name, (performance.now() - startedAt) / batch.length);
     if (fault === undefined) return results.map((rows) => ({ rows }));
-    const isOver = limitMs !== undefined && isTimeLimit(fault.error);
+    const isOver = limitMs !== undefined && isTimeLimitOver(fault.error);
     if (batch.length === 1) return [isOver || isStalePlan(fault.error) ? "again" : { error: fault.error }];
     return results.map((rows, at) => (isOver && at === fault.at ? "again" : outcomeOf(rows, fault, at)));
   }

@@ -47,9 +47,9 @@ describe("createOutcomeWriter", () => {
       },
     });
     const [flight, whole] = [
-      { id: "parts", unwritten: 2 },
-      { id: "whole", unwritten: 1 },
-    ] as const;
+      { id: "parts", unwritten: 2, beganAtMs: 0 },
+      { id: "whole", unwritten: 1, beganAtMs: 0 },
+    ];
 
     await writer.record(flight, outcome);
     await writer.record(flight, { ...outcome, id: "2" });
