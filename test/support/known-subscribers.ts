@@ -1,13 +1,12 @@
-import type { Sql } from "../../src/db/sql.ts";
+import { getRow, type Sql } from "../../src/db/sql.ts";
 import type { KnownAt } from "../../src/subscriptions/known-subscribers.ts";
 
 /** Returns the current snapshot and time. */
 export async function knownNow(sql: Sql): Promise<KnownAt> {
-  const [row] = await sql<{ snapshot: string; readAtMs: number }>(
+  return getRow(
+    sql,
     `SELECT pg_current_snapshot()::text AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs"`,
   );
-  if (row === undefined) throw new Error("The statement returned no row.");
-  return row;
 }
 
 /**
