@@ -1,4 +1,3 @@
-import { codePoints } from "../validation/values.ts";
 import { setParameter } from "./url-of.ts";
 
 /** The requested part of a list. `page` and `skip` stay below 2^31, for any request. */
@@ -68,7 +67,8 @@ const longestSearch = 100;
 
 /** Returns the message for a search term that is too long; undefined for a valid one. */
 export function searchFault(search: string): string | undefined {
-  const isLong = codePoints(search.slice(0, 2 * longestSearch + 1)) > longestSearch;
+  // Counts code points, since a character outside the basic plane has two units.
+  const isLong = Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch;
   return isLong ? `The search field must not be greater than ${longestSearch} characters.` : undefined;
 }
 
