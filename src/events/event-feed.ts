@@ -54,7 +54,7 @@ export interface EventFeed {
   find(uuid: string, caller: Caller, resources: readonly string[]): Promise<FeedEvent | undefined>;
 }
 
-interface ReadOptions {
+export interface ReadOptions {
   readonly query: FeedQuery;
   readonly caller: Caller;
   readonly take: number;

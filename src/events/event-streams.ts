@@ -5,7 +5,7 @@ import { createSharedPlaces, type Turns } from "../kit/turns.ts";
 import type { Caller } from "../kit/caller.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import type { EventFeed, FeedPage, FeedQuery } from "./event-feed.ts";
+import type { EventFeed, FeedPage, FeedQuery, ReadOptions } from "./event-feed.ts";
 import type { EventHorizon } from "./event-horizon.ts";
 import { readPosition } from "./feed-parameters.ts";
 
@@ -42,7 +42,10 @@ const limits = {
   recheckMs: 1_000,
   /** Most events of one read. */
   page: 50,
-  /** Streams of all users that read at the same time; one for each user. */
+  /**
+   * Streams of all users that read at the same time; one for each user. One of them is left to new
+   * events: ten users who read all events delayed those of others by a second.
+   */
   readers: 2,
 };
 
@@ -69,6 +72,8 @@ interface State extends EventStreamsOptions {
   readonly open: Set<Stream>;
   /** Runs a read when it is the user's turn. */
   readonly inTurn: Turns["run"];
+  /** Runs a read of earlier events when it may take one of the turns. */
+  readonly inTurnOfEarlier: Turns["run"];
   /** Whether the configuration has ended. Requests that waited may open a stream after that. */
   isOver: boolean;
 }
@@ -84,6 +89,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
     limits: all,
     open: new Set(),
     inTurn: createSharedPlaces({ ofAll: all.readers, ofEach: 1 }),
+    inTurnOfEarlier: createSharedPlaces({ ofAll: Math.max(1, all.readers - 1), ofEach: 1 }),
     isOver: false,
   };
   const alarm = createAlarm();
@@ -197,6 +203,7 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
   let { caller } = ctx.state;
   let checkedAt = performance.now();
   let after = from ?? (await state.horizon.start());
+  let isBehind = from !== undefined;
   yield `retry: 1000\nid: ${after}\n\n`;
   while (!stream.isOver && performance.now() < endsAt) {
     if (performance.now() - checkedAt >= all.recheckMs) {
@@ -205,7 +212,8 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
       caller = now;
       checkedAt = performance.now();
     }
-    const page = await readPage(state, ctx, { query, caller, after });
+    const page = await readPage(state, ctx, { query, caller, after, isBehind });
+    isBehind = page.hasMore;
     const before = after;
     after = page.next > after ? page.next : after;
     for (const { id, json } of page.events) yield `id: ${id}\ndata: ${json}\n\n`;
@@ -217,11 +225,13 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
 }
 
 async function readPage(
-  { feed, inTurn, limits: { page: take } }: State,
+  { feed, inTurn, inTurnOfEarlier, limits: { page: take } }: State,
   ctx: ApiContext,
-  { query, caller, after }: { readonly query: FeedQuery; readonly caller: Caller; readonly after: bigint },
+  { isBehind, ...asked }: Omit<ReadOptions, "take"> & { readonly after: bigint; readonly isBehind: boolean },
 ): Promise<FeedPage> {
-  const page = await inTurn(caller.id, () => feed.read({ query, caller, after, take }));
+  const { id } = asked.caller;
+  const read = (): Promise<FeedPage> => inTurn(id, () => feed.read({ ...asked, take }));
+  const page = await (isBehind ? inTurnOfEarlier(id, read) : read());
   const bytes = page.events.reduce((sum, { json }) => sum + 2 * Buffer.byteLength(json), 0);
   ctx.state.memory.settle(bytes);
   return page;

@@ -329,7 +329,7 @@ describe("createEventStreams", () => {
         return { events: [], size: take, next: after + 1n, hasMore: true };
       },
     };
-    await serve(feed, 0, {});
+    await serve(feed, 0, { readers: 3 });
     await Promise.all(Array.from({ length: 10 }, () => open()));
     await until(() => reading.length > 0, { what: "a read of Ada's" });
 
@@ -350,6 +350,19 @@ describe("createEventStreams", () => {
       },
       { what: "the ends" },
     );
+  });
+
+  it("leaves a reader to new events while streams of several users read earlier ones", async () => {
+    let count = 2;
+    const read: EventFeed["read"] = (options) =>
+      options.after === 1n ? new Promise(() => undefined) : feedOf(count).read(options);
+    await serve({ read }, () => count, {}, undefined, "now");
+    await Promise.all([open("bob", "1"), open("cleo", "1")]);
+    const source = await open();
+
+    count = 3;
+
+    await until(() => source.messages.length === 1, { what: "the new event" });
   });
 
   it("refuses an invalid position, and more streams than a user or all may have, and serves HEAD", async () => {
