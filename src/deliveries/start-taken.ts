@@ -79,6 +79,8 @@ export async function startTaken(
     judged = await eligibleOf(options, deliveries);
   } catch (error) {
     for (const delivery of deliveries) putBack(options, { all, delivery, flight }, faultMs);
+    // A held delivery must be held again before the next one is taken.
+    await Promise.all(all.ends);
     throw error;
   }
   const wanted = deliveries.flatMap((delivery) => {

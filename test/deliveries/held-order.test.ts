@@ -104,6 +104,32 @@ describe("the order of held deliveries", () => {
     await expectInOrder();
   });
 
+  it("is kept by one whose reader cannot be judged, although the return takes a while", async () => {
+    let refusals = 1;
+    scene.open(success, {
+      store: {
+        ...scene.store,
+        async record(recording) {
+          await scene.core.sql("SELECT pg_sleep(0.2)");
+          return scene.store.record(recording);
+        },
+      },
+    });
+    const eligibility = notesEligibility();
+
+    start({
+      intervalMs: 1,
+      eligibility: {
+        judge: async (...asked) =>
+          refusals-- > 0
+            ? Promise.reject(new Error("Connection terminated unexpectedly"))
+            : eligibility.judge(...asked),
+      },
+    });
+
+    await expectInOrder();
+  });
+
   it("is kept by a delivery whose take got no answer, without a wait for the end of its flight", async () => {
     let isCut = false;
     scene.open(success);
