@@ -30,7 +30,7 @@ export interface LiveColumn {
   readonly isGenerated: boolean;
   /** Whether it is generated at each read, and not stored (PostgreSQL 18). */
   readonly isVirtual: boolean;
-  /** Name of the type itself, such as a domain or an enum; of a list's items unless it is a domain. */
+  /** Name of the type itself, such as a domain or an enum. For a plain list, that of its items. */
   readonly ownType: string;
   /** Values of an enum; null for every other type. */
   readonly labels: readonly string[] | null;

@@ -167,7 +167,7 @@ function missingIn(
 
 /**
  * Returns the error of a bad value. Names the field when only one field has the type that could not
- * read its text, or only one has the text that the server quotes.
+ * read its text. Otherwise, names it when only one has the text that the server quotes.
  */
 function refusedValue({ fields }: Definition, error: unknown, data: Row): AppError {
   const isRefused = refusedTypeOf(messageOf(error));

@@ -16,9 +16,9 @@ export interface FieldOfColumn {
 type Rule = string | Readonly<Record<string, unknown>>;
 
 /**
- * Returns rules where a column accepts less than the type of its field, where the client gives the
- * key, or where the role may not write a column. Returns none for other tables, because the service
- * derives the rules.
+ * Returns rules where a column accepts less than the type of its field, or where the client gives
+ * the key. The same holds where the role may not write a column. Returns none for other tables,
+ * because the service derives the rules.
  */
 export function importedRules({
   resource,
