@@ -101,4 +101,18 @@ describe("svc-admin import as a role that lacks rights", function () {
     expect(await valueIn("orders.yaml", "supportsCreate")).to.equal(undefined);
     expect((await mappingFiles(folder.configDir))["customers.yaml"]).not.to.match(/generated|No create/);
   });
+
+  it("writes no rules where the role may only update or only insert, whichever the columns", async () => {
+    await psql(database.url, {
+      sql: `GRANT ALL ON SEQUENCE customers_id_seq, orders_id_seq TO ${role};
+        GRANT SELECT, UPDATE ON customers TO ${role}; GRANT SELECT, INSERT ON orders TO ${role}`,
+    });
+    const { status, stdout } = await asRole();
+    const files = await mappingFiles(folder.configDir);
+
+    expect([status, stdout.includes(" sets ")]).to.deep.equal([0, false]);
+    expect(files["customers.yaml"]).to.match(/supportsCreate: false/);
+    expect(files["orders.yaml"]).to.match(/supportsUpdate: false/);
+    for (const text of Object.values(files)) expect(text).not.to.match(/Rules|generated|database/);
+  });
 });

@@ -63,7 +63,10 @@ export interface CatalogColumn {
   readonly isVirtual: boolean;
   readonly comment: string | null;
   readonly maySelect: boolean;
-  /** True also for a table of which the role may write no column, as for `mayUpdate`. */
+  /**
+   * As `mayUpdate` for a table of which the role may insert no column, and the other way round. Both
+   * are true where it may write none.
+   */
   readonly mayInsert: boolean;
   readonly mayUpdate: boolean;
 }

@@ -55,7 +55,10 @@ const relationsQuery = `
   WHERE cls.oid IN (${wanted})
   ORDER BY array_position($1, nsp.nspname::text), cls.relname`;
 
-const isReadOnly = "NOT has_any_column_privilege(att.attrelid, 'INSERT, UPDATE')";
+/** Returns SQL for a right on a column. A right that the whole table lacks follows the other one. */
+const mayWrite = (right: string, other: string): string => `
+  CASE WHEN has_any_column_privilege(att.attrelid, '${right}') THEN has_column_privilege(att.attrelid, att.attnum, '${right}')
+    ELSE has_column_privilege(att.attrelid, att.attnum, '${other}') OR NOT has_any_column_privilege(att.attrelid, '${other}') END`;
 
 const columnsQuery = `
   SELECT att.attrelid::int8 AS relation, att.attnum AS number, att.attname AS name,
@@ -64,8 +67,7 @@ const columnsQuery = `
     att.attidentity AS identity, att.attgenerated <> '' AS "isGenerated", att.attgenerated = 'v' AS "isVirtual",
     col_description(att.attrelid, att.attnum) AS comment,
     has_column_privilege(att.attrelid, att.attnum, 'SELECT') AS "maySelect",
-    has_column_privilege(att.attrelid, att.attnum, 'INSERT') OR ${isReadOnly} AS "mayInsert",
-    has_column_privilege(att.attrelid, att.attnum, 'UPDATE') OR ${isReadOnly} AS "mayUpdate"
+    ${mayWrite("INSERT", "UPDATE")} AS "mayInsert", ${mayWrite("UPDATE", "INSERT")} AS "mayUpdate"
   FROM pg_attribute AS att
   LEFT JOIN pg_attrdef AS def ON def.adrelid = att.attrelid AND def.adnum = att.attnum
   WHERE att.attrelid IN (${wanted}) AND att.attnum > 0 AND NOT att.attisdropped
