@@ -56,7 +56,7 @@ export function readFilter(root: Group, name: string, value: string, shape: List
   if (shown === undefined)
     return shape.own.has(place.path)
       ? `There is no filter[${place.path}] here; use the parameter ${place.path}.`
-      : pathFault(shape.filterable, place.path, "filtered");
+      : pathFault(shape.filterable, place.path, "filtered", shape.includes);
   const operator = operatorOf(shown, place.operator);
   if (typeof operator !== "string") return operator.fault;
   const values = readValues(shown, operator, value);

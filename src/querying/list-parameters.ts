@@ -124,7 +124,7 @@ function readFilters(given: ReadonlyMap<string, string>, shape: ListShape, fault
 
 function readSort(
   text: string | undefined,
-  { sortable }: ListShape,
+  { sortable, includes }: ListShape,
   faults: Faults,
 ): readonly OrderItem[] | undefined {
   if (text === undefined) return undefined;
@@ -135,7 +135,11 @@ function readSort(
   return paths.flatMap((path, index): readonly OrderItem[] => {
     const shown = findPath(sortable, path);
     if (shown === undefined)
-      addFault(faults, "sort", directionFault(path, sortable) ?? pathFault(sortable, path, "sorted"));
+      addFault(
+        faults,
+        "sort",
+        directionFault(path, sortable) ?? pathFault(sortable, path, "sorted", includes),
+      );
     else if (paths.indexOf(path) < index) addFault(faults, "sort", `The field ${path} is in it twice.`);
     if (shown === undefined) return [];
     const { links, field } = shown;

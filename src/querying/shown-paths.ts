@@ -1,4 +1,4 @@
-import { unknownField } from "../kit/did-you-mean.ts";
+import { shortened, unknownField } from "../kit/did-you-mean.ts";
 import { countModes, type CountMode, type Definition, type Definitions } from "../mapping/definition.ts";
 import {
   filterFault,
@@ -119,14 +119,26 @@ export function findPath({ paths, faults }: PathTable, path: string): ShownPath 
   return isFine ? { ...place, path, jsonPath } : undefined;
 }
 
-/** Returns the message for a path that is not allowed. */
-export function pathFault(table: PathTable, path: string, verb: "filtered" | "sorted"): string {
+/**
+ * Returns the message for a path that is not allowed.
+ *
+ * @param includes Relations that the list may include.
+ */
+export function pathFault(
+  table: PathTable,
+  path: string,
+  verb: "filtered" | "sorted",
+  includes: readonly string[] = [],
+): string {
   if (path === "") return "A path is missing.";
   const fault = table.faults.get(path);
   if (fault !== undefined)
     return `The field ${path} cannot be ${verb}${fault === "" ? "" : `: it is ${fault}`}.`;
   const names = [...table.paths.keys()].filter((name) => !table.faults.has(name));
-  return unknownField(path, names);
+  const added = includes.find((relation) => path.startsWith(`${relation}.`));
+  return added === undefined || names.some((name) => name.startsWith(`${added}.`))
+    ? unknownField(path, names)
+    : `There is no field ${shortened(path)}: a list is filtered and sorted by what its records show without include.`;
 }
 
 /**

@@ -236,6 +236,16 @@ describe("a list refuses", () => {
 });
 
 describe("readListParameters", () => {
+  it("tells why a field of a relation that only include shows cannot be filtered or sorted", () => {
+    const { errorsIn: errors } = listReader({ ...plain, includes: ["buyer"] });
+    const end = "a list is filtered and sorted by what its records show without include.";
+
+    expect(errors("filter[buyer.name]=Ada&sort=buyer.name&filter[buyers.name]=Ada")).to.deep.include({
+      "filter[buyer.name]": [`There is no field buyer.name: ${end}`],
+      sort: [`There is no field buyer.name: ${end}`],
+    });
+  });
+
   it("returns the defaults for a request without parameters", () => {
     const { given, ...rest } = read("");
 
