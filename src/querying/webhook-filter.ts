@@ -3,7 +3,7 @@ import { isObject } from "../kit/is-object.ts";
 import type { Parameter } from "./condition.ts";
 import { mostValues, readValue } from "./filter-values.ts";
 import { mostConditions, mostDepth, operatorOf } from "./filters.ts";
-import { countFault, type Operator } from "./operators.ts";
+import { countFault, operatorsOf, type Operator } from "./operators.ts";
 import { findPath, pathFault, type PathTable, type ShownPath } from "./shown-paths.ts";
 
 /** One comparison of a filter that is written as JSON. */
@@ -124,12 +124,14 @@ function readTest(
   state.conditions += 1;
   const operator = operatorOf(shown, word);
   if (typeof operator !== "string") return refuse(state, place, operator.fault);
-  if (isLeftToDatabase(shown, operator))
+  if (isLeftToDatabase(shown, operator)) {
+    const fitting = operatorsOf(shown).filter((one) => !isLeftToDatabase(shown, one));
     return refuse(
       state,
       place,
-      `The operator ${operator} is not for ${shortened(shown.path)} in a filter of webhooks.`,
+      `The operator ${operator} is not for ${shortened(shown.path)} in a filter of webhooks; expected one of ${fitting.join(", ")}.`,
     );
+  }
   const values = operator === "null" ? readNull(value) : readValues(shown, operator, value);
   if ("fault" in values) return refuse(state, place, values.fault);
   return { kind: "test", shown, operator, values: values.values };

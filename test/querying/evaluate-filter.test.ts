@@ -225,7 +225,11 @@ describe("readJsonFilter", () => {
     [{ or: [{ hidden: 1 }] }, "or.0.hidden", "There is no field hidden"],
     [{ amount: { gtt: 5 } }, "amount.gtt", "There is no operator gtt; did you mean gt?"],
     [{ tags: "a" }, "tags", "The operator eq is not for tags"],
-    [{ reference: { gt: "a" } }, "reference.gt", "is not for reference in a filter of webhooks"],
+    [
+      { reference: { gt: "a" } },
+      "reference.gt",
+      "is not for reference in a filter of webhooks; expected one of eq, ne, in, not_in, null, contains, starts_with, ends_with.",
+    ],
     [{ amount: { gte: "x" } }, "amount.gte", "The value of amount must be a number."],
     [{ amount: { between: [1] } }, "amount.between", "between takes two values."],
     [{ amount: { gt: [1, 2] } }, "amount.gt", "gt takes one value."],
