@@ -64,8 +64,8 @@ export interface CatalogColumn {
   readonly comment: string | null;
   readonly maySelect: boolean;
   /**
-   * As `mayUpdate` for a table of which the role may insert no column, and the other way round. Both
-   * are true where it may write none.
+   * As `mayUpdate` for a table of which the role may insert no column, and the other way round.
+   * Both are true where it may write none.
    */
   readonly mayInsert: boolean;
   readonly mayUpdate: boolean;

@@ -55,7 +55,7 @@ const relationsQuery = `
   WHERE cls.oid IN (${wanted})
   ORDER BY array_position($1, nsp.nspname::text), cls.relname`;
 
-/** Returns SQL for a right on a column. A right that the whole table lacks follows the other one. */
+/** Returns SQL for a right on a column. One that the whole table lacks follows the other. */
 const mayWrite = (right: string, other: string): string => `
   CASE WHEN has_any_column_privilege(att.attrelid, '${right}') THEN has_column_privilege(att.attrelid, att.attnum, '${right}')
     ELSE has_column_privilege(att.attrelid, att.attnum, '${other}') OR NOT has_any_column_privilege(att.attrelid, '${other}') END`;
