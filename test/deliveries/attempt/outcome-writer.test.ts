@@ -38,6 +38,21 @@ describe("createOutcomeWriter", () => {
     expect(tries).to.be.at.most(3);
   });
 
+  it("does not repeat a write that the database refuses", async () => {
+    const refused = Object.assign(new DatabaseError("no uuid", 0, "error"), { code: "22P02" });
+    let tries = 0;
+    const writer = writerOn({
+      async record() {
+        tries += 1;
+        return Promise.reject(tries === 1 ? refused : new Error("tried again"));
+      },
+    });
+
+    const failure = await writer.record({ id: "1", unwritten: 1 }, outcome).catch((error: unknown) => error);
+
+    expect(failure).to.equal(refused);
+  });
+
   it("ends a flight with its last outcome, and has the others checked that were written before", async () => {
     const ends: unknown[] = [];
     const writer = writerOn({
