@@ -100,7 +100,11 @@ export function useRelayScene(): RelayScene {
         ({ body }) => (JSON.parse(body.toString()) as { record_id: string }).record_id,
       ),
     untilPublished: (count: number) =>
-      until(() => scene.broker.published.length >= count, { what: `${count} messages` }),
+      until(() => scene.broker.published.length >= count, {
+        what: `${count} messages`,
+        // Nearly the time of a test: a busy machine took 10 s for 1,503 of them.
+        timeoutMs: 50_000,
+      }),
     untilLine: (name: string) =>
       until(() => scene.lines.find(({ event }) => event === name), { what: `a line ${name}` }),
     untilTurns(count: number) {
