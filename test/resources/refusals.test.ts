@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
-import { refuseWrite } from "../../src/resources/refusals.ts";
+import { refuseWrite, refusingAtCommit } from "../../src/resources/refusals.ts";
 import { definition, field } from "../support/definitions.ts";
 
 const rooms = definition({
@@ -135,4 +135,27 @@ describe("refuseWrite", () => {
       expect(errors).to.deep.equal({ at: [`The at field must be a valid ${native}.`] });
     });
   }
+});
+
+describe("refusingAtCommit", () => {
+  const fault = new Error("deferred");
+  const told: unknown[] = [];
+  const failureAt = async (isAtCommit: boolean): Promise<unknown> => {
+    const inTransaction = refusingAtCommit(
+      async (work) => {
+        await work(undefined as never);
+        throw fault;
+      },
+      (error) => told.push(error),
+    );
+    const work = async (): Promise<void> => (isAtCommit ? undefined : Promise.reject(fault));
+    return inTransaction(work).catch((error: unknown) => error);
+  };
+
+  it("refuses what fails at the commit, and not what fails before it", async () => {
+    expect(await failureAt(false)).to.equal(fault);
+    expect(told).to.deep.equal([]);
+    expect(await failureAt(true)).to.equal(fault);
+    expect(told).to.deep.equal([fault]);
+  });
 });
