@@ -147,6 +147,20 @@ describe("createBreakers", () => {
       });
     }
 
+    it("keeps its probe when another attempt was not made, and tells others how long it may last", () => {
+      tell("unmade");
+
+      expect(breakers.mayAcquire("a")).to.equal(false);
+      expect(breakers.openOf("a")).to.deep.equal({ pauseMs, untilMs: nowMs + 2 * pauseMs });
+      expect(breakers.openOf("b")).to.equal(undefined);
+    });
+
+    it("stays closed by an answer when its probe was not made", () => {
+      expect(tell("answered")).to.equal("closed");
+      expect(tell("unmade", { isProbe: true })).to.equal(undefined);
+      expect(breakers.openOf("a")).to.equal(undefined);
+    });
+
     it("requests another probe when none was made", () => {
       tell("unmade", { isProbe: true });
 

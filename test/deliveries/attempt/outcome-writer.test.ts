@@ -67,13 +67,16 @@ describe("createOutcomeWriter", () => {
     ];
 
     await writer.record(flight, outcome);
-    await writer.record(flight, { ...outcome, id: "2" });
-    await writer.record(whole, { ...outcome, id: "3" });
+    await Promise.all([
+      writer.record(flight, { ...outcome, id: "2" }),
+      writer.record(whole, { ...outcome, id: "3" }),
+    ]);
+    await writer.record({ id: "last", unwritten: 1 }, { ...outcome, id: "4" });
 
     expect(ends).to.deep.equal([
       [[], true],
-      [["parts"], false],
-      [["whole"], true],
+      [["parts", "whole"], false],
+      [["last"], true],
     ]);
   });
 
