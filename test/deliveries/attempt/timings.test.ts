@@ -8,7 +8,7 @@ import { createTestSenders } from "../../support/senders.ts";
 const parts = ({ dnsMs, connectMs, tlsMs, firstByteMs }: AttemptResult): readonly string[] =>
   [dnsMs, connectMs, tlsMs, firstByteMs].map((ms) => typeof ms);
 
-async function answerLate(response: ServerResponse): Promise<void> {
+async function endLate(response: ServerResponse): Promise<void> {
   response.writeHead(200).flushHeaders();
   // The sender reads the head in one of the first turns, however long that turn takes.
   for (let turn = 0; turn < 20; turn += 1) await sleep(5);
@@ -41,7 +41,7 @@ describe("the timings of an attempt", () => {
   });
 
   it("count the answer's head, not its body", async () => {
-    receiver.answer = (_, response) => void answerLate(response);
+    receiver.answer = (_, response) => void endLate(response);
     const { firstByteMs = 0, durationMs } = await senders.send(receiver.url);
 
     expect(durationMs - firstByteMs).to.be.at.least(50);
