@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import type { IncomingMessage } from "../../src/broker/broker.ts";
 import { createCostlyQueue } from "../../src/deliveries/costly-queue.ts";
@@ -10,7 +11,7 @@ interface Scene {
   readonly acked: string[];
   readonly requeued: string[];
   /** Adds a message, and returns whether it was accepted. */
-  readonly add: (resource: string, id: string) => boolean;
+  readonly add: (resource: string, id: string, bytes?: number) => boolean;
   /** Cost of a batch of one event. */
   costMs: number;
   /** Blocks batches while it is set. */
@@ -36,11 +37,11 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
       mostWaiting,
       now: () => nowMs,
     }),
-    add: (resource, messageId) =>
+    add: (resource, messageId, bytes = 1) =>
       scene.queue.add(resource, {
         messageId,
         routingKey: `${resource}.on_create`,
-        body: Buffer.from("1"),
+        body: Buffer.alloc(bytes),
         headers: {},
         ack: () => void scene.acked.push(messageId),
         requeue: () => void scene.requeued.push(messageId),
@@ -63,6 +64,37 @@ describe("createCostlyQueue", () => {
     const sizes = scene.handled.map((ids) => ids.length);
     expect(sizes.slice(0, 4)).to.deep.equal([10, 20, 40, 30]);
     expect(sizes.slice(4, 9)).to.deep.equal([10, 5, 2, 1, 1]);
+  });
+
+  for (const [costMs, sizes] of [
+    [24, [10, 20]],
+    [26, [10, 10, 10]],
+  ] as const)
+    it(`takes ${sizes.join(", ")} events of ${costMs} ms: more after less than a quarter of a second`, async () => {
+      const scene = makeScene();
+      scene.costMs = costMs;
+      for (let one = 0; one < 30; one++) scene.add("a", `${one}`);
+      await until(() => count(scene) === 30, { what: "all events" });
+
+      expect(scene.handled.map((ids) => ids.length)).to.deep.equal(sizes);
+    });
+
+  it("takes events up to the limit of bytes, and a larger one alone", async () => {
+    const scene = makeScene();
+    for (const [index, bytes] of [400, 600, 400, 2_000, 1].entries()) scene.add("a", `${index}`, bytes);
+    await until(() => count(scene) === 5, { what: "all events" });
+
+    expect(scene.handled).to.deep.equal([["0", "1"], ["2"], ["3"], ["4"]]);
+  });
+
+  it("takes later events of a resource of which none was left", async () => {
+    const scene = makeScene();
+    scene.add("a", "early");
+    await until(() => count(scene) === 1, { what: "the first event" });
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+    scene.add("a", "late");
+
+    await until(() => count(scene) === 2, { what: "the second event" });
   });
 
   it("lets the event of one resource pass the backlogs of two others", async () => {
@@ -97,7 +129,10 @@ describe("createCostlyQueue", () => {
     await until(() => scene.handled.length === 1, { what: "the first batch" });
     const taken = Array.from({ length: 40 }, (_, one) => scene.add("a", `more${one}`));
 
-    const stopped = scene.queue.stop();
+    let isStopped = false;
+    const stopped = scene.queue.stop().then(() => (isStopped = true));
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+    expect(isStopped).to.equal(false);
     open?.();
     await stopped;
 

@@ -51,7 +51,13 @@ describe("createJwtVerifier", () => {
       );
       const scopes = Array.from({ length: 101 }, (_, index) => `r${index}:read`);
       const exp = Math.floor(Date.now() / 1000) + 60;
-      const claims = { iss: issuer.url, aud: audience, exp, scope: "openid r0:read", scp: scopes };
+      const claims = {
+        iss: issuer.url,
+        aud: audience,
+        exp,
+        scope: "openid r0:read",
+        scp: [...scopes, ["x:read"], 1],
+      };
 
       const result = await verifier.verify(await issuer.signText(JSON.stringify(claims)));
 
