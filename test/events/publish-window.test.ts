@@ -90,6 +90,15 @@ describe("createPublishWindow", () => {
     expect(window.roomOf("papers")).to.equal(0);
   });
 
+  it("divides the room among many costly resources, with room for ten events of each", () => {
+    const roomOfEach = (count: number): number => {
+      const costly = Array.from({ length: count }, (_, index) => String(index));
+      return createPublishWindow({ costly, now: () => nowMs }).roomOf("0");
+    };
+
+    expect([1, 5, 6, 10, 100, 1_000].map(roomOfEach)).to.deep.equal([200, 200, 166, 100, 10, 10]);
+  });
+
   it("does not count costly events in flight for their holder's share of the common room", () => {
     enterMany(100, { resource: "papers" });
     enter("101");
@@ -157,14 +166,15 @@ describe("createPublishWindow", () => {
   });
 
   it("returns those that a later one has overtaken, except those of a costly resource", () => {
-    for (const id of ["1", "3", "4"]) enter(id);
+    for (const id of ["1", "3", "4", "5"]) enter(id);
     enter("2", { resource: "papers" });
-    window.sent(["1", "2", "3"]);
+    window.sent(["1", "2", "3", "5"]);
     nowMs += 10;
     window.sent(["4"]);
     note("3", false);
     expect(window.overtaken(9)).to.deep.equal([]);
     note("4", false);
+    note("5", false);
 
     expect([window.overtaken(9), window.overtaken(10)]).to.deep.equal([["1"], []]);
   });
