@@ -91,12 +91,12 @@ describe("createPublishWindow", () => {
   });
 
   it("divides the room among many costly resources, with room for ten events of each", () => {
-    const roomOfEach = (count: number): number => {
+    const rooms = [1, 5, 6, 10, 100, 1_000].map((count) => {
       const costly = Array.from({ length: count }, (_, index) => String(index));
       return createPublishWindow({ costly, now: () => nowMs }).roomOf("0");
-    };
+    });
 
-    expect([1, 5, 6, 10, 100, 1_000].map(roomOfEach)).to.deep.equal([200, 200, 166, 100, 10, 10]);
+    expect(rooms).to.deep.equal([200, 200, 166, 100, 10, 10]);
   });
 
   it("does not count costly events in flight for their holder's share of the common room", () => {
