@@ -75,7 +75,7 @@ export async function holdConnections(
 export const attackerId = "(SELECT id FROM svc.users WHERE name = 'eve')";
 
 export async function removeRecords(scene: Scene): Promise<void> {
-  await scene.sql(`DELETE FROM notes WHERE user_id = ${attackerId}`);
+  await scene.sql("DELETE FROM notes WHERE user_id IN (SELECT id FROM svc.users WHERE name LIKE 'eve%')");
 }
 
 /** Makes records without events, so that the relay has no part in the measurement. */

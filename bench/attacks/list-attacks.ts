@@ -1,3 +1,4 @@
+import { hashToken, mintToken } from "../../src/users/token.ts";
 import { callerOf } from "../call-api.ts";
 import { type Attack, attackerId, makeRecords, notes, sends, together } from "./attack.ts";
 import type { Scene } from "./scene.ts";
@@ -8,6 +9,26 @@ function makeMany(scene: Scene): Promise<void> {
     scene,
     `INSERT INTO notes (reference, amount, meta, text, user_id)
      SELECT 'many-' || i, i % 1000, jsonb_build_object('kind', i % 7), md5(i::text), ${attackerId} FROM generate_series(1, 100000) AS i`,
+  );
+}
+
+/** Tokens of five users who attack together. */
+const accomplices = Array.from({ length: 5 }, mintToken);
+
+/** Makes the five users, each with many records. */
+async function makeAccomplices(scene: Scene): Promise<void> {
+  await scene.sql(
+    `WITH added AS (
+       INSERT INTO svc.users (name, email) SELECT 'eve ' || hash, hash || '@example.com' FROM unnest($1::text[]) AS given (hash)
+       ON CONFLICT DO NOTHING RETURNING id, name
+     )
+     INSERT INTO svc.tokens (user_id, name, hash) SELECT id, 'attack', decode(substr(name, 5), 'hex') FROM added`,
+    [accomplices.map((token) => hashToken(token).toString("hex"))],
+  );
+  await makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, text, user_id)
+     SELECT name || i, 1, md5(i::text), id FROM svc.users, generate_series(1, 50000) AS i WHERE name LIKE 'eve %'`,
   );
 }
 
@@ -49,6 +70,18 @@ export const listAttacks: readonly Attack[] = [
     async run(attacker, signal) {
       const path = await deepPage(attacker, `${notes}?${conditions}&sort=-amount,text&per_page=100`);
       await together(100, signal, () => attacker.send({ method: "GET", path }));
+    },
+  },
+  {
+    name: "long lists of five users",
+    prepare: makeAccomplices,
+    async run(attacker, signal) {
+      const path = `${notes}?${conditions}&sort=text&per_page=1`;
+      await together(25, signal, () => {
+        const [token = ""] = accomplices.splice(0, 1);
+        accomplices.push(token);
+        return attacker.send({ method: "GET", path, token });
+      });
     },
   },
   {

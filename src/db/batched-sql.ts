@@ -46,6 +46,8 @@ interface BatchedSqlOptions<Holder> {
    * reaches the limit is run again, alone and without it. Default: `inTurn`.
    */
   readonly inBatchTurn?: <T>(holder: Holder, act: (limitMs?: number) => Promise<T>) => Promise<T>;
+  /** Gets the time that each statement of a batch took in ms, without the wait for a connection. */
+  readonly onTaken?: (holder: Holder, ms: number) => void;
   /**
    * Kind of the statements. With `equal reads`, statements of a batch with equal values are run
    * once.
@@ -64,8 +66,9 @@ interface Item {
   readonly values: Values;
   readonly lockLimitMs: number | undefined;
 }
-/** A statement, and the limit of the time of each of its executions. */
-interface Limited extends Statement {
+/** A statement of a holder, and the limit of the time of each of its executions. */
+interface Limited<Holder> extends Statement {
+  readonly holder: Holder;
   readonly limitMs: number | undefined;
 }
 /** Outcome of a statement; `again` means that it must be run alone. */
@@ -81,41 +84,36 @@ type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "aga
  * taken after the call.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
-  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
+  const { pool, names, keyOf, kind, inTurn = (_holder, act) => act(), onTaken } = options;
   const inBatchTurn: NonNullable<typeof options.inBatchTurn> = options.inBatchTurn ?? inTurn;
   const open = new Map<string, { readonly batcher: Batcher<Item, Outcome>; count: number }>();
   const pace = createPace();
 
-  async function runTogether(statement: Limited, batch: readonly Item[]): Promise<readonly Outcome[]> {
-    const { limitMs } = statement;
-    const startedAt = performance.now();
+  async function runTogether(
+    statement: Limited<Holder>,
+    batch: readonly Item[],
+  ): Promise<readonly Outcome[]> {
+    const { holder, limitMs } = statement;
     const own = batch[0]?.lockLimitMs;
     const ownLimit = own === undefined ? undefined : lockLimitOf(own);
     const timeLimit = limitMs === undefined ? ownLimit : timeLimitOf(limitMs);
     const before = kind === "writes" && batch.length > 1 ? shortLocks : timeLimit;
     const values = batch.map((item) => item.values);
-    const { results, fault } = await tryBatch(pool, { ...statement, values, before });
-    pace.note(statement.name, (performance.now() - startedAt) / batch.length);
+    const { results, fault, ms } = await tryBatch(pool, { ...statement, values, before });
+    pace.note(statement.name, ms / batch.length);
+    onTaken?.(holder, ms / batch.length);
     if (fault === undefined) return results.map((rows) => ({ rows }));
     const isOver = limitMs !== undefined && isTimeLimitOver(fault.error);
     if (batch.length === 1) return [isOver || isStalePlan(fault.error) ? "again" : { error: fault.error }];
-    return results.map((rows, at) => (isOver && at === fault.at ? "again" : outcomeOf(rows, fault, at)));
+    return results.map((rows, at) =>
+      isOver && at === fault.at ? "again" : outcomeOf(rows, fault, { index: at, kind }),
+    );
   }
 
-  /** Returns the outcome of the statement at `index` of several. */
-  function outcomeOf(rows: TextRow[], { error, at }: BatchFault, index: number): Outcome {
-    if (isStalePlan(error)) return "again";
-    if (!isOfOneStatement(error)) return { error };
-    // The server may have committed the batch before the connection was cut.
-    if (kind === "writes" && isTooLarge(error)) return { error };
-    // A write may have failed because of an earlier one.
-    if (kind === "writes") return index === at && isTimeLimitOver(error) ? { error } : "again";
-    // The result may only have been too large together with earlier results.
-    if (index === at) return isTooLarge(error) && at > 0 ? "again" : { error };
-    return index < at ? { rows } : "again";
-  }
-
-  async function runDifferent(statement: Limited, batch: readonly Item[]): Promise<readonly Outcome[]> {
+  async function runDifferent(
+    statement: Limited<Holder>,
+    batch: readonly Item[],
+  ): Promise<readonly Outcome[]> {
     if (kind !== "equal reads" || batch.length === 1) return runTogether(statement, batch);
     const ids = batch.map(({ values }) => JSON.stringify(values));
     const different = new Map(ids.map((id, index) => [id, batch[index] as Item]));
@@ -133,7 +131,7 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
         maxItems: () => pace.most(name),
         atWork: Infinity,
         inTurn: (act) => inBatchTurn(holder, act),
-        handle: (batch, limitMs) => runDifferent({ name, text, limitMs }, batch),
+        handle: (batch, limitMs) => runDifferent({ name, text, holder, limitMs }, batch),
       });
       entry = { batcher, count: 0 };
       open.set(key, entry);
@@ -180,6 +178,23 @@ function createPace(): Pace {
       setBounded(took, [name, before + (ms - before) / 4], mostKnown);
     },
   };
+}
+
+/** Returns the outcome of the statement at `index` of several. */
+function outcomeOf(
+  rows: TextRow[],
+  { error, at }: BatchFault,
+  { index, kind }: { readonly index: number; readonly kind: BatchedSqlOptions<unknown>["kind"] },
+): Outcome {
+  if (isStalePlan(error)) return "again";
+  if (!isOfOneStatement(error)) return { error };
+  // The server may have committed the batch before the connection was cut.
+  if (kind === "writes" && isTooLarge(error)) return { error };
+  // A write may have failed because of an earlier one.
+  if (kind === "writes") return index === at && isTimeLimitOver(error) ? { error } : "again";
+  // The result may only have been too large together with earlier results.
+  if (index === at) return isTooLarge(error) && at > 0 ? "again" : { error };
+  return index < at ? { rows } : "again";
 }
 
 /** Copies the rows, because each caller may change its own. */

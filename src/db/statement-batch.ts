@@ -63,6 +63,8 @@ export async function runBatch(
 interface BatchEnd<Row> {
   readonly results: readonly Row[][];
   readonly fault: BatchFault | undefined;
+  /** Time on the connection, without the wait for one. */
+  readonly ms: number;
 }
 
 export interface BatchFault {
@@ -259,6 +261,7 @@ function createQuery<Row>(
   let shape: Shape | undefined;
   let current = before === undefined ? 0 : -1;
   let isDone = false;
+  let startedAt = performance.now();
   let unreadable: Error | null = null;
   const query: RawQuery = {
     text,
@@ -268,9 +271,11 @@ function createQuery<Row>(
       isDone = true;
       for (const one of used) one.state = error === null ? "parsed" : "unsure";
       if (used[0] !== undefined) used[0].shape = error === null ? shape : undefined;
-      done({ results, fault: error === null ? undefined : { error, at: current } });
+      const fault = error === null ? undefined : { error, at: current };
+      done({ results, fault, ms: performance.now() - startedAt });
     },
     submit(connection) {
+      startedAt = performance.now();
       const known = preparedOf(connection);
       const sender = connection as unknown as Sender;
       sender.stream.cork();

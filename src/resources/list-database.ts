@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type { StatementNames } from "../db/statement-name.ts";
 import { createBatchedSql, type SqlOf } from "../db/batched-sql.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
 
 /** The user and the resource of a list. */
@@ -22,9 +23,16 @@ export interface ListDatabase {
 /**
  * Time of a statement that gets a connection although no place is free. Most lists take a few ms. A
  * longer one is ended, waits for a place and is run again. The user cannot try another one
- * meanwhile. So such tries take a small part of the connection, however many users make them.
+ * meanwhile.
  */
 const quickMs = 250;
+/**
+ * A user whose lists lately took longer, on average, always waits for a place. Lists of 130 ms of
+ * five users otherwise used all connections, and those of others took seconds.
+ */
+const quickOnAverageMs = 50;
+/** Most users whose average is known. */
+const mostUsers = 10_000;
 
 /**
  * Creates the access. The places are the connections that lists may hold for as long as they take.
@@ -46,20 +54,26 @@ export function createListDatabase({
   readonly places: { readonly ofAll: number; readonly ofEach: number };
 }): ListDatabase {
   const [all, resources] = [createTurns<"all">(places.ofAll), createTurns<string>(places.ofEach)];
-  const inPlace = <T>(resource: string, act: () => Promise<T>): Promise<T> =>
+  /** Average duration of the statements of a user in ms, by user. */
+  const averages = new Map<number, number>();
+  const inPlace: ListDatabase["inTurn"] = ({ resource }, act) =>
     resources.run(resource, () => all.run("all", act));
-  const inTurn: ListDatabase["inTurn"] = ({ userId, resource }, act) =>
-    users.run(userId, () => inPlace(resource, act));
+  const inTurn: ListDatabase["inTurn"] = (holder, act) =>
+    users.run(holder.userId, () => inPlace(holder, act));
+  const mayPass = ({ userId, resource }: ListHolder): boolean =>
+    !(resources.isFree(resource) && all.isFree("all")) && (averages.get(userId) ?? 0) <= quickOnAverageMs;
   const sql = createBatchedSql<ListHolder>({
     pool,
     names,
     // Each text belongs to one resource.
     keyOf: ({ userId }) => String(userId),
     inTurn,
-    inBatchTurn: ({ userId, resource }, act) =>
-      users.run(userId, () =>
-        resources.isFree(resource) && all.isFree("all") ? inPlace(resource, act) : act(quickMs),
-      ),
+    inBatchTurn: (holder, act) =>
+      users.run(holder.userId, () => (mayPass(holder) ? act(quickMs) : inPlace(holder, act))),
+    onTaken({ userId }, ms) {
+      const before = averages.get(userId) ?? 0;
+      setBounded(averages, [userId, before + (ms - before) / 4], mostUsers);
+    },
     kind: "equal reads",
   });
   return { sql, inTurn, isBusy: ({ userId }) => !users.isFree(userId) };

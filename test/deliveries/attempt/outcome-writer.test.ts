@@ -48,7 +48,9 @@ describe("createOutcomeWriter", () => {
       },
     });
 
-    const failure = await writer.record({ id: "1", unwritten: 1 }, outcome).catch((error: unknown) => error);
+    const failure = await writer
+      .record({ id: "1", unwritten: 1, beganAtMs: 0 }, outcome)
+      .catch((error: unknown) => error);
 
     expect(failure).to.equal(refused);
   });
@@ -71,7 +73,7 @@ describe("createOutcomeWriter", () => {
       writer.record(flight, { ...outcome, id: "2" }),
       writer.record(whole, { ...outcome, id: "3" }),
     ]);
-    await writer.record({ id: "last", unwritten: 1 }, { ...outcome, id: "4" });
+    await writer.record({ id: "last", unwritten: 1, beganAtMs: 0 }, { ...outcome, id: "4" });
 
     expect(ends).to.deep.equal([
       [[], true],
