@@ -18,11 +18,12 @@ const readers: ReadonlySet<string> = new Set([
   "/dead-letters",
 ]);
 
-const ofLists = /^(filter|sort|fields|include|cursor|count|page|per_page|search)(\[|$)/;
+/** Parameters of lists. A client that sends one elsewhere expects it to change the answer. */
+const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
 
 /**
- * Refuses all parameters, on requests for anything but lists. A client that sends one expects it to
- * change the answer, as `select` and `limit` do elsewhere.
+ * Refuses the parameters of lists on requests for anything else. Other parameters have no meaning,
+ * and are ignored.
  *
  * @throws AppError `validation.failed`, by the parameter as it was written.
  */
@@ -31,17 +32,16 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
   const refused = new Set<string>();
   // Works for any number of parameters, in any spelling.
   for (const part of querystring.split("&")) {
-    if (part !== "") refused.add(nameOf(part));
+    const name = nameOf(part);
+    if (ofLists.test(name)) refused.add(name);
     if (refused.size === mostNamed) break;
   }
   if (refused.size === 0) return;
-  throw validationError(Object.fromEntries([...refused].map((name) => [name, [messageFor(name)]])));
-}
-
-function messageFor(name: string): string {
-  if (name === "") return "A parameter has no name.";
-  const reason = ofLists.test(name) ? "only lists take it" : "this request takes none";
-  return `There is no parameter ${shortened(name)} here; ${reason}.`;
+  const faults = [...refused].map((name): [string, string[]] => [
+    name,
+    [`There is no parameter ${shortened(name)} here; only lists take it.`],
+  ]);
+  throw validationError(Object.fromEntries(faults));
 }
 
 /**
@@ -58,7 +58,7 @@ function nameOf(part: string): string {
     : name;
 }
 
-/** Makes every route of a router refuse parameters, except lists. */
+/** Makes every route of a router refuse parameters of lists, except lists. */
 export function guardParameters(router: ApiRouter, routePrefix: string): void {
   for (const layer of router.stack) {
     const isRead = layer.methods.includes("GET");

@@ -172,15 +172,11 @@ for (const mode of modes) {
         `x=${"y".repeat(8_000)}`,
         Array.from({ length: 1_500 }, (_, index) => `k${index}=1`).join("&"),
       ]) {
-        it(`refuse ?${query.slice(0, 50)}, and so does what is not a list`, async () => {
-          for (const path of [
-            "/resources/things",
-            "/webhook-deliveries",
-            "/webhooks",
-            "/whoami",
-            "/resources",
-          ])
+        it(`refuse ?${query.slice(0, 50)}, and what is not a list ignores it`, async () => {
+          for (const path of ["/resources/things", "/webhook-deliveries", "/webhooks"])
             expectRefusal(await send("GET", `${path}?${query}`), 422);
+          for (const path of ["/whoami", "/resources"])
+            expect((await send("GET", `${path}?${query}`)).status).to.equal(200);
         });
       }
 

@@ -37,19 +37,16 @@ describe("reading resources", () => {
   });
 
   describe("parameters of a request for one record", () => {
-    it("are refused, by their names", async () => {
-      for (const query of ["include=customer", "limit=1", "select=id", "page=1", "colour"])
-        for (const method of ["GET", "HEAD"]) {
-          const { status } = await as("ada", `${method} /orders/1?${query}`);
-          expect(status, `${method} ${query}`).to.equal(422);
-        }
-      expect((await as("ada", "GET /orders/1?&")).status).to.equal(200);
-      const answer = await as("ada", "GET /orders/1?per_page=1&filter[id]=2&colour=&colour=");
+    it("are refused, by their names, where lists support them, and otherwise ignored", async () => {
+      for (const method of ["GET", "HEAD"]) {
+        expect((await as("ada", `${method} /orders/1?include=customer`)).status, method).to.equal(422);
+        expect((await as("ada", `${method} /orders/1?page=1&colour=red`)).status, method).to.equal(200);
+      }
+      const answer = await as("ada", "GET /orders/1?sort=id&filter[id]=2&colour=&colour=&=");
 
       expect((answer.json as { errors: unknown }).errors).to.deep.equal({
-        per_page: refused("per_page"),
+        sort: refused("sort"),
         "filter[id]": refused("filter[id]"),
-        colour: ["There is no parameter colour here; this request takes none."],
       });
     });
 
@@ -68,13 +65,12 @@ describe("reading resources", () => {
         ["DELETE /customers/1?filter[name]=Acme", undefined],
         ["PUT /orders/1?fields=id", { notes: "x" }],
         ["PATCH /orders/1?filter=x", { notes: "x" }],
-        ["PUT /orders/1?filters=x", { notes: "x" }],
-        ["DELETE /orders/1?status=eq.open", undefined],
         ["POST /customers?include=orders", customer],
         ["POST /customers/batch?count=none", { operations: [] }],
       ] as const)
         expect((await as("root", request, body)).status, request).to.equal(422);
       expect((await as("ada", "GET /orders/1")).json).to.deep.equal(orderOne);
+      expect((await as("ada", "PUT /orders/1?filters=x&colour=red", { notes: "x" })).status).to.equal(200);
     });
   });
 
