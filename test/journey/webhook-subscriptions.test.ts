@@ -347,10 +347,12 @@ for (const mode of modes) {
       await createNote(ada);
       await until(() => told().length === 1, { what: "webhook.disabled" });
       const { sql } = service.infrastructure;
-      await sql(
-        "UPDATE svc.deliveries SET held_at = NULL, status = 'failed', last_error = 'spent' WHERE subscription_id = $1",
-        [id],
-      );
+      const failHeld = async (): Promise<boolean> => {
+        const text =
+          "UPDATE svc.deliveries SET held_at = NULL, status = 'failed', last_error = 'spent' WHERE subscription_id = $1 AND status = 'held' RETURNING id";
+        return (await sql(text, [id])).length === 1;
+      };
+      await until(failHeld, { what: "the held delivery" });
       await until(() => told().length === 2, { what: "delivery.failed" });
 
       const [disabled, failed] = told();
@@ -359,6 +361,13 @@ for (const mode of modes) {
       expect(disabled?.data).to.deep.equal({ ...common, reason: "gone" });
       expect(failed?.event).to.equal("delivery.failed");
       expect(failed?.data).to.include({ ...common, reason: "spent" });
+
+      const path = `/webhooks/${watching.body.id}`;
+      await admin.request("PUT", path, { is_active: false });
+      await createNote(ada);
+      await until(failHeld, { what: "another held delivery" });
+      await admin.request("PUT", path, { is_active: true });
+      await until(() => told().length === 3, { what: "the event that was held" });
 
       // Changes of the watching webhook itself make no event.
       receiver.answer = { status: 410 };
@@ -371,7 +380,6 @@ for (const mode of modes) {
         `UPDATE svc.deliveries SET held_at = NULL, ${stateSql("'failed'").set} WHERE subscription_id = $1`,
         [id],
       );
-      const path = `/webhooks/${watching.body.id}`;
       await until(async () => (await admin.request("GET", path)).body.disabled_reason === "gone", {
         what: "the watching webhook to be off",
       });
