@@ -1,6 +1,7 @@
 import { validationError } from "../kit/errors.ts";
 import { shortened } from "../kit/did-you-mean.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
+import { isForeign } from "./unknown-parameter.ts";
 
 /** Paths below the prefix of lists, and of reads whose handlers check the parameters. */
 const readers: ReadonlySet<string> = new Set([
@@ -19,11 +20,11 @@ const readers: ReadonlySet<string> = new Set([
 ]);
 
 /** Parameters of lists. A client that sends one elsewhere expects it to change the answer. */
-const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
+const ofLists = /^(filter|sort|fields|include|cursor|count|page|per_page|search)(\[|$)/;
 
 /**
- * Refuses the parameters of lists on requests for anything else. Other parameters have no meaning,
- * and are ignored.
+ * Refuses the parameters of lists on requests for anything else, also those of other APIs, such as
+ * `limit`. Other parameters have no meaning, and are ignored.
  *
  * @throws AppError `validation.failed`, by the parameter as it was written.
  */
@@ -33,15 +34,16 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
   // Works for any number of parameters, in any spelling.
   for (const part of querystring.split("&")) {
     const name = nameOf(part);
-    if (ofLists.test(name)) refused.add(name);
+    if (ofLists.test(name) || isForeign(name)) refused.add(name);
     if (refused.size === mostNamed) break;
   }
   if (refused.size === 0) return;
-  const faults = [...refused].map((name): [string, string[]] => [
-    name,
-    [`There is no parameter ${shortened(name)} here; only lists take it.`],
-  ]);
-  throw validationError(Object.fromEntries(faults));
+  throw validationError(Object.fromEntries([...refused].map((name) => [name, [messageFor(name)]])));
+}
+
+function messageFor(name: string): string {
+  const reason = ofLists.test(name) ? "only lists take it" : "this request takes none";
+  return `There is no parameter ${shortened(name)} here; ${reason}.`;
 }
 
 /**

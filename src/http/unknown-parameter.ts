@@ -18,6 +18,15 @@ const meanings: readonly (readonly [own: string, others: readonly string[]])[] =
   ["filter[or][0][path]", ["or"]],
 ];
 
+const foreign = new Set(meanings.flatMap(([, others]) => others));
+/** Longer names than this are not in the table. A request may have 1,800 of them. */
+const longestForeign = 20;
+
+/** Returns whether other APIs have a parameter of this name, which would change the answer. */
+export function isForeign(name: string): boolean {
+  return name.length <= longestForeign && foreign.has(lettersOf(name));
+}
+
 function lettersOf(name: string): string {
   return name.replaceAll(/[^a-z]/gi, "").toLowerCase();
 }

@@ -166,7 +166,7 @@ for (const mode of modes) {
       }
 
       for (const query of [
-        "unknown=1&page[]=2&per_page[x]=1",
+        "unknown=1&pages[]=2&per_pages[x]=1",
         "__proto__=1&constructor=2&__proto__[page]=2",
         "&&&===&",
         `x=${"y".repeat(8_000)}`,

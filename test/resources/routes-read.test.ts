@@ -39,14 +39,16 @@ describe("reading resources", () => {
   describe("parameters of a request for one record", () => {
     it("are refused, by their names, where lists support them, and otherwise ignored", async () => {
       for (const method of ["GET", "HEAD"]) {
-        expect((await as("ada", `${method} /orders/1?include=customer`)).status, method).to.equal(422);
-        expect((await as("ada", `${method} /orders/1?page=1&colour=red`)).status, method).to.equal(200);
+        for (const query of ["include=customer", "page=1", "limit=1", "select=id", "page%5Bsize%5D=1"])
+          expect((await as("ada", `${method} /orders/1?${query}`)).status, query).to.equal(422);
+        expect((await as("ada", `${method} /orders/1?colour=red`)).status, method).to.equal(200);
       }
-      const answer = await as("ada", "GET /orders/1?sort=id&filter[id]=2&colour=&colour=&=");
+      const answer = await as("ada", "GET /orders/1?sort=id&filter[id]=2&limit=1&colour=&colour=&=");
 
       expect((answer.json as { errors: unknown }).errors).to.deep.equal({
         sort: refused("sort"),
         "filter[id]": refused("filter[id]"),
+        limit: ["There is no parameter limit here; this request takes none."],
       });
     });
 
