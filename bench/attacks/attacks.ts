@@ -154,6 +154,11 @@ export const attacks: readonly Attack[] = [
       body: JSON.stringify({ resource: "notes", events: ["on_create"], filter: { or: texts } }),
     })),
   },
+  {
+    name: "pages of events of 1 MB records",
+    prepare: makeAccented,
+    run: sends(20, () => ({ method: "GET", path: `${prefix}/events?after=0&per_page=100` })),
+  },
   ...connectionAttacks,
   ...batchAttacks,
   ...listAttacks,
