@@ -19,7 +19,7 @@ interface Waiting<Item, Result> {
 }
 
 /** Options of a batcher. */
-export interface BatcherOptions<Item, Result, Turn> {
+interface BatcherOptions<Item, Result, Turn> {
   /**
    * Returns one result per item, in the items' order. A promise that rejects fails its item alone.
    */

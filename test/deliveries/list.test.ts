@@ -296,7 +296,7 @@ describe("GET /webhook-deliveries", () => {
 
     expect(status).to.equal(422);
     expect(errors).to.deep.equal({
-      "filter[url]": ["The field url cannot be filtered: it is a parameter of its own."],
+      "filter[url]": ["There is no filter[url] here; use the parameter url."],
       "filter[id][in]": ["The operator in is not for id; expected one of eq, lt, lte, gt, gte, between."],
       "filter[status]": ["eq takes one value; write \\, for a comma in it."],
       "filter[not][id]": ["This list has no groups of conditions."],
