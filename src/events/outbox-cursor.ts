@@ -85,8 +85,6 @@ export function parseSnapshot(text: string): TransactionSnapshot {
  * left over is read alone, and so delays no other range.
  */
 export interface OutboxCursor {
-  /** Returns the id of the first transaction that the next read for new events covers. */
-  firstNew(): bigint;
   /** Returns a scan of new events of each resource, and by default those of `leftOver`. */
   scans(resources: readonly string[], isCatchingUp?: boolean): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
@@ -129,7 +127,6 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
     left: new Map(all.map((resource) => [resource, []])),
   };
   return {
-    firstNew: () => firstYoung(state),
     scans: (resources, isCatchingUp = true) =>
       resources.flatMap((resource): readonly Scan[] => {
         const range = { from: lastBefore(firstYoung(state)), to: end };

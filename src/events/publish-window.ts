@@ -12,11 +12,8 @@ export interface PublishWindow {
   ids(): readonly string[];
   /** Returns the ids of events that are still in the outbox as far as known. */
   idsInFlight(): readonly string[];
-  /**
-   * Returns the ids of events in flight, and of all windowed events of this transaction or a later
-   * one.
-   */
-  idsKnown(transaction: bigint): readonly string[];
+  /** Returns the ids of events in flight of this transaction or a later one. */
+  idsInFlightFrom(transaction: bigint): readonly string[];
   hasRoom(): boolean;
   /**
    * Returns whether the window has capacity for events that earlier reads left over. Most of the
@@ -135,10 +132,9 @@ export function createPublishWindow({
     get: (id) => entryOf(id)?.event,
     ids: () => [...inFlight.keys(), ...gone.keys()],
     idsInFlight: () => [...inFlight.keys()],
-    // Called before each read of the outbox, with up to 2 s of published events in the window.
-    idsKnown(least) {
-      const found = [...inFlight.keys()];
-      for (const [id, { transaction }] of gone) if (transaction >= least) found.push(id);
+    idsInFlightFrom(first) {
+      const found: string[] = [];
+      for (const [id, { transaction }] of inFlight) if (transaction >= first) found.push(id);
       return found;
     },
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,

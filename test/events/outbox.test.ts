@@ -5,6 +5,7 @@ import { createOutbox, positionOf, type FoundEvent, type Outbox } from "../../sr
 import type { Share } from "../../src/events/relay-shares.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createSql, sqlOver } from "../../src/db/sql.ts";
+import { firstNew } from "../support/first-new.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 import { until } from "../support/wait.ts";
 import { createWork, type Work } from "../support/work.ts";
@@ -307,14 +308,14 @@ describe("createOutbox", () => {
         await core.sql(insertText, [String(count)]);
         found.push(...recordsOf(await read()));
       }
-      const transaction = cursor.firstNew();
+      const transaction = firstNew(cursor);
 
       await long.query(insertText, ["longer"]);
       await end(long);
 
       expect(new Set(found).size).to.equal(20);
       expect(await readAll()).to.deep.equal(["long", "longer"]);
-      expect(cursor.firstNew() >= transaction).to.equal(true);
+      expect(firstNew(cursor) >= transaction).to.equal(true);
     });
 
     it("skips none of 20,000 rows of one statement, while others write and read events are fanned out", async () => {

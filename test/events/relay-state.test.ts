@@ -11,6 +11,7 @@ import {
   type RelayOptions,
   type RelayState,
 } from "../../src/events/relay-state.ts";
+import { firstNew } from "../support/first-new.ts";
 import { createMemoryLog } from "../support/http.ts";
 
 const eventOf = (id: string): FoundEvent & { readonly snapshot: Record<string, unknown> } => ({
@@ -154,7 +155,7 @@ describe("readWhole", () => {
     readWhole(state);
 
     expect(state.cursor.leftOver("notes")[0]?.range.from.transaction).to.equal(-1n);
-    expect(state.cursor.firstNew()).to.equal(100n);
+    expect(firstNew(state.cursor)).to.equal(100n);
     expect(state.nextWholeMs).to.be.within(beganAtMs + 300_000, performance.now() + 300_000);
   });
 });
