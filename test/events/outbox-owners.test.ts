@@ -111,6 +111,35 @@ describe("createOutbox, of several owners", () => {
     expect(new Set([...recordsOf(first), ...recordsOf(second), ...rest])).to.have.length(100);
   });
 
+  it("passes only the owners whose events in flight may stop them", async () => {
+    let passed: unknown;
+    const outbox = createOutbox({
+      sql: (text, values) => {
+        passed = values?.[14];
+        return core.sql(text, values);
+      },
+    });
+    const few = { events: 5, bytes: 500 };
+    await outbox.read({
+      scans: cursor.scans(resources),
+      share: { name: "svc", others: [] },
+      known: [],
+      limit: 100,
+      maxBytes: 1024 ** 2,
+      limits: {
+        used: new Map([
+          ["few", few],
+          ["many", { ...few, events: 6 }],
+          ["large", { ...few, bytes: 501 }],
+        ]),
+        free: { events: 900, bytes: 5_000 },
+        catchUpBelow: { events: 50, bytes: 10_000 },
+      },
+    });
+
+    expect(passed).to.deep.equal(["many", "large"]);
+  });
+
   it("counts the bytes of an owner in the same way, and takes its first event of any size", async () => {
     await addOwned("1", 3, "notes", 1_000);
     await addOwned("2", 3);
