@@ -267,29 +267,29 @@ async function read(
   const { texts, divisions, places } = divide(share, scans);
   const rows = await sql<ReadRow>(readText, [
     scans.map(({ resource }) => resource),
-    scans.map(({ range }) => range.from.transaction),
-    scans.map(({ range }) => range.from.event),
-    scans.map(({ range }) => range.to.transaction),
-    scans.map(({ range }) => range.to.event),
+    listOf(scans.map(({ range }) => range.from.transaction)),
+    listOf(scans.map(({ range }) => range.from.event)),
+    listOf(scans.map(({ range }) => range.to.transaction)),
+    listOf(scans.map(({ range }) => range.to.event)),
     share.name,
     texts,
-    divisions.map(({ length }) => length + 1),
-    divisions.map((others) => others.filter((other) => other < share.name).length),
-    known,
+    listOf(divisions.map(({ length }) => length + 1)),
+    listOf(divisions.map((others) => others.filter((other) => other < share.name).length)),
+    listOf(known),
     limit,
     maxBytes,
     shownAsCaptured,
-    scans.map(({ isNew }) => isNew),
+    listOf(scans.map(({ isNew }) => isNew)),
     holders.map(([holder]) => holder),
-    holders.map(([, { events }]) => events),
-    holders.map(([, { bytes }]) => bytes),
+    listOf(holders.map(([, { events }]) => events)),
+    listOf(holders.map(([, { bytes }]) => bytes)),
     limits.free.events,
     limits.free.bytes,
     limits.catchUpBelow.events,
     limits.catchUpBelow.bytes,
-    places,
+    listOf(places),
     Math.max(mostLookedAt, Math.floor(mostGoneThrough / Math.max(1, scans.length))),
-    scans.map((scan) => lookedAt(scan, limit)),
+    listOf(scans.map((scan) => lookedAt(scan, limit))),
   ]);
   const [first] = rows;
   if (first === undefined) throw new Error("The statement returned no row.");
@@ -308,6 +308,14 @@ async function read(
   const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
   const events = [...new Map(present.map((row) => [row.id, row])).values()];
   return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
+}
+
+/**
+ * Returns the text of an array without texts. With 100 resources, pg took 0.1 ms a read to quote
+ * each item.
+ */
+function listOf(items: readonly (string | number | bigint | boolean)[]): string {
+  return `{${items.join(",")}}`;
 }
 
 /**
