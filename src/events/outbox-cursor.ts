@@ -288,6 +288,13 @@ function join(one: Range, other: Range): Range {
   };
 }
 
+/** Returns the first transaction that the scans may cover. */
+export function firstOf(scans: readonly Scan[]): bigint {
+  let first = scans[0]?.range.from.transaction ?? 0n;
+  for (const { range } of scans) if (range.from.transaction < first) first = range.from.transaction;
+  return first;
+}
+
 /** Returns the last position before the events of a transaction. */
 function lastBefore(transaction: bigint): Position {
   return { transaction: transaction - 1n, event: end.event };

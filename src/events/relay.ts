@@ -4,7 +4,7 @@ import { resultTooLargeCode } from "../db/result-limit.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { pause, type Worker } from "../kit/worker.ts";
-import type { Scan } from "./outbox-cursor.ts";
+import { firstOf, type Scan } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import type { Share } from "./relay-shares.ts";
@@ -368,13 +368,6 @@ function readScans(state: RelayState, share: Share, scans: readonly Scan[]): Pro
     limit: Math.max(1, Math.min(options.batchSize, limits.free.events)),
     maxBytes: Math.min(limits.free.bytes, mostBytesRead),
   });
-}
-
-/** Returns the first transaction that the scans may cover. */
-function firstOf(scans: readonly Scan[]): bigint {
-  let first = scans[0]?.range.from.transaction ?? 0n;
-  for (const { range } of scans) if (range.from.transaction < first) first = range.from.transaction;
-  return first;
 }
 
 /** Reads the outbox. When the read takes too long or returns too much, the next reads take less. */

@@ -373,28 +373,6 @@ describe("createRelay", () => {
     await untilPublished(2);
   });
 
-  it("does not pass the ids of events in flight that a read cannot find", async () => {
-    const { outbox } = scene;
-    let known: readonly string[] = [];
-    start({
-      outbox: {
-        ...outbox,
-        read(options) {
-          known = options.known;
-          return outbox.read(options);
-        },
-      },
-    });
-    for (let count = 1; count <= 3; count += 1) {
-      await addEvents(1);
-      await untilPublished(count);
-    }
-
-    // The last transaction is where the next scan begins.
-    await until(() => known.length <= 1, { what: "a read without the earlier events" });
-    expect(await scene.core.sql("SELECT event_id FROM svc.outbox")).to.have.length(3);
-  });
-
   it("reads all again once another session answers: a crash may have brought back an event", async () => {
     const { outbox } = scene;
     let session = "first";
