@@ -79,17 +79,19 @@ async function list(
   { open, terminal }: DeliveryCommandsOptions,
   { limit, json = false, ...given }: ListOptions,
 ): Promise<void> {
-  const { rows, total, isEstimate } = await withHistory(open, (history) =>
-    history.list({ filter: filterOf(given), skip: 0, take: limit }),
-  );
-  printRows(terminal, rows.map(json ? presentDelivery : summaryOf), {
+  const {
+    records,
+    total = 0,
+    isEstimate,
+  } = await withHistory(open, (history) => history.list({ filter: filterOf(given), skip: 0, take: limit }));
+  printRows(terminal, records.map(json ? presentDelivery : summaryOf), {
     json,
     empty: "There are no such deliveries.",
     widths,
   });
-  if (json || rows.length >= total) return;
+  if (json || records.length >= total) return;
   const all = `${isEstimate ? "about " : ""}${total.toLocaleString("en")}`;
-  terminal.stderr(`These are the newest ${rows.length.toLocaleString("en")} of ${all}.\n`);
+  terminal.stderr(`These are the newest ${records.length.toLocaleString("en")} of ${all}.\n`);
 }
 
 async function show({ open, terminal }: DeliveryCommandsOptions, id: string, json: boolean): Promise<void> {

@@ -2,6 +2,8 @@ import { actingCte, actorText } from "../db/audit.ts";
 import type { Actor } from "../kit/actor.ts";
 import { getRow, type Sql, type Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
+import { exactTotal, type Total } from "../querying/count.ts";
+import { readPage, type NumberedPage } from "../querying/list-page.ts";
 import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import {
   countOfRecordText,
@@ -50,18 +52,12 @@ export interface DeliveryPage {
   readonly lookedTo?: string | undefined;
 }
 
-/** A page with the total of matching deliveries. */
-interface DeliveryList {
-  readonly rows: readonly DeliveryRow[];
-  /** Exact up to 10,000. An estimate is never less than the rows known from this page. */
-  readonly total: number;
-  readonly isEstimate: boolean;
-}
-
 /** Reads deliveries for people and their programs, and makes manual retries. */
 export interface DeliveryHistory {
-  /** Reads a page with the total. */
-  list(options: DeliveryPart): Promise<DeliveryList>;
+  /** Reads a page by number. Its total is exact up to 10,000. */
+  list(
+    options: DeliveryPart & { readonly count?: "estimated" | "none" },
+  ): Promise<Omit<NumberedPage<DeliveryRow>, "size">>;
   /** Reads a page without the total. */
   read(options: DeliveryPart): Promise<DeliveryPage>;
   find(id: string): Promise<DeliveryRow | undefined>;
@@ -157,11 +153,19 @@ export function createDeliveryHistory({
   /** Most deliveries that one page searches for conditions without an index. */
   readonly lookThrough?: number;
 }): DeliveryHistory {
-  /** Estimates a total above 10,000. */
-  async function estimate(filter: DeliveryFilter): Promise<number> {
+  async function countUpTo(filter: DeliveryFilter, most: number): Promise<Total> {
+    const { text, values } = countText(filter, most);
+    return exactTotal((await getRow<{ count: number }>(listSql, text, values)).count);
+  }
+
+  /** Counts deliveries up to 10,000, and estimates a larger total. */
+  async function estimate(filter: DeliveryFilter): Promise<Total> {
+    const counted = await countUpTo(filter, mostCounted + 1);
+    if (counted.total <= mostCounted) return counted;
     const { text, values } = estimateText(filter);
     const [row] = await listSql<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }>(text, values);
-    return Math.max(mostCounted + 1, row?.["QUERY PLAN"][0].Plan["Plan Rows"] ?? 0);
+    const planned = row?.["QUERY PLAN"][0].Plan["Plan Rows"] ?? 0;
+    return { total: Math.max(counted.total, planned), isEstimate: true };
   }
 
   async function read(part: DeliveryPart): Promise<DeliveryPage> {
@@ -174,25 +178,20 @@ export function createDeliveryHistory({
 
   return {
     read,
-    async list(part) {
+    async list({ count: mode = "estimated", ...part }) {
       const { filter, skip, take } = part;
-      if (filter.narrowing !== undefined) {
-        const { rows, lookedTo, count } = await readNarrow(listSql, part, lookThrough);
-        return { rows, total: count, isEstimate: lookedTo !== undefined };
+      if (filter.narrowing !== undefined && mode !== "none") {
+        const { rows, lookedTo, count: total } = await readNarrow(listSql, part, lookThrough);
+        return { records: rows, total, isEstimate: lookedTo !== undefined, hasNext: false };
       }
-      // Reads one row more than requested. Page links then lead to the end, even with a wrong
-      // estimate.
-      const { rows: found } = await read({ ...part, take: take + 1 });
-      const rows = found.slice(0, take);
-      const atLeast = skip + found.length;
-      const isEnd = found.length <= take;
-      if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };
-      // A page after the end has read all deliveries, so an exact count takes no longer.
-      const { text, values } = countText(filter, isEnd ? skip : mostCounted + 1);
-      const { count: total } = await getRow<{ count: number }>(listSql, text, values);
-      if (isEnd) return { rows, total, isEstimate: false };
-      if (total <= mostCounted) return { rows, total: Math.max(total, atLeast), isEstimate: false };
-      return { rows, total: Math.max(await estimate(filter), atLeast), isEstimate: true };
+      return readPage(
+        { skip, take, count: mode },
+        {
+          read: async (size) => (await read({ ...part, take: size })).rows,
+          // An exact count is of a page after the end.
+          count: (kind) => (kind === "exact" ? countUpTo(filter, skip) : estimate(filter)),
+        },
+      );
     },
     find: (id) => findDelivery(sql, id),
     async payloadOf(eventId) {

@@ -41,18 +41,12 @@ async function readNumbered(
   { page, perPage, skip }: Extract<ListParameters["paging"], { kind: "page" }>,
   { history, filter, order, url }: Reading,
 ): Promise<Envelope<unknown>> {
-  const present = presenter(parameters);
-  if (filter === undefined) {
-    const total = parameters.count === "none" ? undefined : 0;
-    return envelope({ data: [], total, page, perPage, url });
-  }
-  if (parameters.count === "none") {
-    const { rows } = await history.read({ filter, order, skip, take: perPage + 1 });
-    const data = rows.slice(0, perPage).map(present);
-    return envelope({ data, total: undefined, hasNext: rows.length > perPage, page, perPage, url });
-  }
-  const { rows, total, isEstimate } = await history.list({ filter, order, skip, take: perPage });
-  return envelope({ data: rows.map(present), total, isEstimate, page, perPage, url });
+  const count = parameters.count === "none" ? "none" : "estimated";
+  const { records, ...counted } =
+    filter === undefined
+      ? { records: [], total: count === "none" ? undefined : 0 }
+      : await history.list({ filter, order, skip, take: perPage, count });
+  return envelope({ data: records.map(presenter(parameters)), ...counted, page, perPage, url });
 }
 
 async function readByCursor(

@@ -4,10 +4,11 @@ import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
 import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
-import { correctedTotal, countRows, type Total } from "./count.ts";
+import { countRows, type Total } from "./count.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "./cursor-page.ts";
 import type { Cursors } from "./cursor.ts";
 import { afterText, type Bound } from "./keyset.ts";
+import { readPage } from "./list-page.ts";
 import { readListParameters, type ListParameters } from "./list-parameters.ts";
 import { orderText, reversed, type OrderItem } from "./order.ts";
 import { createProjection } from "./projection.ts";
@@ -50,7 +51,7 @@ export async function answerOwnList(ctx: ApiContext, list: OwnList, options: Own
   const { maxPerPage, listTurns } = options;
   const asked = readListParameters(ctx.querystring, list.shape, { maxPerPage });
   const { id } = ctx.state.caller;
-  return listTurns.run(id, () => readPage({ ctx, list, asked, ...options }));
+  return listTurns.run(id, () => pageOf({ ctx, list, asked, ...options }));
 }
 
 interface Reading extends OwnListOptions {
@@ -59,23 +60,21 @@ interface Reading extends OwnListOptions {
   readonly asked: ListParameters;
 }
 
-async function readPage(reading: Reading): Promise<Page> {
+async function pageOf(reading: Reading): Promise<Page> {
   const { ctx, list, asked, cursors, urlOf } = reading;
   const { paging } = asked;
   const url = urlOf(ctx);
   if (paging.kind === "page") {
     const { page, perPage, skip } = paging;
-    const [rows, first] = await Promise.all([
-      readRows(reading, { skip, take: perPage + 1 }),
-      totalOf(reading),
-    ]);
-    // An estimate does not tell where the list ends, before an empty page.
-    const isBehind = rows.length === 0 && first?.isEstimate === true;
-    const counted = isBehind ? await totalOf({ ...reading, asked: { ...asked, count: "exact" } }) : first;
-    const data = rows.slice(0, perPage).map(({ record }) => record);
-    const hasMore = rows.length > perPage;
-    const total = counted && correctedTotal(counted, { end: skip + data.length, size: data.length, hasMore });
-    return envelope({ data, total: undefined, ...total, hasNext: hasMore, page, perPage, url });
+    const { count = "exact" } = asked;
+    const { records: data, ...counted } = await readPage(
+      { skip, take: perPage, count },
+      {
+        read: async (take) => (await readRows(reading, { skip, take })).map(({ record }) => record),
+        count: (mode) => totalOf(reading, mode),
+      },
+    );
+    return envelope({ data, ...counted, page, perPage, url });
   }
   const { perPage, cursor } = paging;
   const binding = cursorBinding(list.name, ctx.state.caller.id, asked);
@@ -120,15 +119,13 @@ async function readRows(
   });
 }
 
-async function totalOf({
-  listText,
-  list,
-  asked: { filter, count = "exact", given },
-}: Reading): Promise<Total | undefined> {
-  if (count === "none") return undefined;
+function totalOf(
+  { listText, list, asked: { filter, given } }: Reading,
+  mode: "exact" | "estimated",
+): Promise<Total> {
   const parameters = createParameters();
   const from = `FROM (${list.source(parameters, given)}) AS t WHERE ${conditionText(filter, "t", parameters)}`;
-  return countRows(listText, count, { from, parameters });
+  return countRows(listText, mode, { from, parameters });
 }
 
 /** Format of times, the same as that of `formatDateTime`. */

@@ -16,8 +16,8 @@ import {
   type CursorPage,
   type CursorPart,
   type ListPart,
-  type RecordPage,
-} from "./list-page.ts";
+  type NumberedPage,
+} from "../querying/list-page.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
 import type { ListQuery } from "./record-store.ts";
 import { refuseList } from "./refusals.ts";
@@ -30,7 +30,7 @@ export async function listByPage(
   context: StoreContext,
   query: ListQuery,
   part: ListPart,
-): Promise<RecordPage> {
+): Promise<NumberedPage<string>> {
   const compiled = compiledList(context, query);
   const { definition, fallback, database } = context;
   const holder = holderOf(context, query);

@@ -8,7 +8,7 @@ import { prismaData, prismaValue, prismaWhereOf } from "../querying/to-prisma.ts
 import { createTransform } from "../querying/transform.ts";
 import { whereAll } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
-import { readPage, type ListPart, type RecordPage } from "./list-page.ts";
+import { readPage, type ListPart, type NumberedPage } from "../querying/list-page.ts";
 import type {
   Found,
   WriteConditions,
@@ -56,7 +56,7 @@ async function list(
   { definition, models, transform, typed }: Context,
   { asked, access, where: filter, orderBy, include }: ListQuery,
   part: ListPart,
-): Promise<RecordPage> {
+): Promise<NumberedPage<string>> {
   refuseAsked(definition, asked);
   const delegate = (await models()).listDelegate(definition.model);
   const where = guardedBy(access, typed(filter));

@@ -1,7 +1,7 @@
 import type { PrismaArgs, Row } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
-import type { CursorPage, CursorPart, ListPart, RecordPage } from "./list-page.ts";
+import type { CursorPage, CursorPart, ListPart, NumberedPage } from "../querying/list-page.ts";
 import type { PrismaQuery } from "./query.ts";
 import type { RelatedList } from "./related-lists.ts";
 
@@ -76,7 +76,7 @@ export interface RecordRead {
  * names the field.
  */
 export interface RecordStore {
-  list(query: ListQuery, part: ListPart): Promise<RecordPage>;
+  list(query: ListQuery, part: ListPart): Promise<NumberedPage<string>>;
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** Returns the record with the key, if it passes the filter. */
   find(key: unknown, read: RecordRead): Promise<Found | undefined>;

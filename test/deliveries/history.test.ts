@@ -33,12 +33,12 @@ describe("createDeliveryHistory", () => {
   const list = (filter: DeliveryFilter, skip = 0, take = 10): ReturnType<DeliveryHistory["list"]> =>
     history.list({ filter, skip, take });
   const found = async (filter: DeliveryFilter): Promise<unknown> => {
-    const { rows, total, isEstimate } = await list(filter);
-    expect({ total, isEstimate }).to.deep.equal({ total: rows.length, isEstimate: false });
-    return rows.map(({ id }) => id);
+    const { records, total, isEstimate } = await list(filter);
+    expect({ total, isEstimate }).to.deep.equal({ total: records.length, isEstimate: false });
+    return records.map(({ id }) => id);
   };
   const totalFrom = async (skip: number): Promise<readonly [number, boolean]> => {
-    const { total, isEstimate } = await list({ userId: subscriptionId }, skip);
+    const { total = 0, isEstimate } = await list({ userId: subscriptionId }, skip);
     return [total, isEstimate];
   };
 
@@ -49,7 +49,7 @@ describe("createDeliveryHistory", () => {
 
       const pages = await Promise.all([0, 2, 4, 6].map((skip) => list({}, skip, 2)));
 
-      expect(pages.map(({ rows }) => rows.map(({ id }) => id))).to.deep.equal([
+      expect(pages.map(({ records }) => records.map(({ id }) => id))).to.deep.equal([
         ids.slice(0, 2),
         ids.slice(2, 4),
         ids.slice(4),
@@ -114,7 +114,7 @@ describe("createDeliveryHistory", () => {
 
       const pages = await Promise.all([0, 2, 4, 6].map((skip) => list({ statuses: ["retrying"] }, skip, 2)));
 
-      expect(pages.flatMap(({ rows }) => rows.map(({ id }) => id))).to.deep.equal([
+      expect(pages.flatMap(({ records }) => records.map(({ id }) => id))).to.deep.equal([
         "6",
         "5",
         "4",
@@ -144,10 +144,10 @@ describe("createDeliveryHistory", () => {
       await add({ status: "pending" });
       await add({ status: "retrying", isInHand: true });
 
-      const { rows } = await list({});
+      const { records } = await list({});
 
-      expect(rows.map(({ nextAttemptAt }) => nextAttemptAt)).to.deep.equal([null, null, dueAt]);
-      expect(await history.find("1")).to.deep.equal(rows[2]);
+      expect(records.map(({ nextAttemptAt }) => nextAttemptAt)).to.deep.equal([null, null, dueAt]);
+      expect(await history.find("1")).to.deep.equal(records[2]);
     });
 
     it("counts up to 10,000, and estimates beyond", async () => {

@@ -1,9 +1,9 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
 import type { CountMode } from "../mapping/definition.ts";
-import { correctedTotal, exactTotal, type Total } from "../querying/count.ts";
-import { cursorPage, type CursorPage as PageOfRows } from "../querying/cursor-page.ts";
-import type { Position } from "../querying/cursor.ts";
+import { correctedTotal, exactTotal, type Total } from "./count.ts";
+import { cursorPage, type CursorPage as PageOfRows } from "./cursor-page.ts";
+import type { Position } from "./cursor.ts";
 
 /** The requested part of a list. */
 export interface ListPart {
@@ -15,9 +15,8 @@ export interface ListPart {
 }
 
 /** A page by number. */
-export interface RecordPage {
-  /** JSON of each record. */
-  readonly records: readonly string[];
+export interface NumberedPage<T> {
+  readonly records: readonly T[];
   /**
    * Number of records that were requested from the database. It is lower than the requested number
    * where an answer would be too large.
@@ -51,21 +50,21 @@ export interface CursorPage extends Omit<PageOfRows<never>, "rows"> {
  * @param readCounted Does the same, and may count all records when there is a record at `countAt`.
  *   Default: it does not count.
  */
-export async function readPage(
+export async function readPage<T>(
   { skip, take, likely = take, count: mode }: ListPart,
   {
     read,
     readCounted = async (most) => ({ records: await read(most) }),
     count,
   }: {
-    readonly read: (size: number) => Promise<readonly string[]>;
+    readonly read: (size: number) => Promise<readonly T[]>;
     readonly readCounted?: (
       size: number,
       countAt: number,
-    ) => Promise<{ readonly records: readonly string[]; readonly total?: number | undefined }>;
+    ) => Promise<{ readonly records: readonly T[]; readonly total?: number | undefined }>;
     readonly count: (mode: "exact" | "estimated") => Promise<Total>;
   },
-): Promise<RecordPage> {
+): Promise<NumberedPage<T>> {
   const size = Math.min(take, likely);
   if (mode !== "exact") {
     const { hasMore, ...found } = await readWithNext(size, read);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { resultTooLargeCode } from "../../src/db/result-limit.ts";
-import { readCursorPage, readPage } from "../../src/resources/list-page.ts";
+import { readCursorPage, readPage } from "../../src/querying/list-page.ts";
 
 const tooLarge = (rows: number): Error =>
   Object.assign(new Error("too large"), { code: resultTooLargeCode, rows });
