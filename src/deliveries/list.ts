@@ -1,6 +1,6 @@
-import { cursorEnvelope, envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
+import { envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
 import type { Caller } from "../kit/caller.ts";
-import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
+import { answerByCursor, cursorPage } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { createProjection } from "../querying/projection.ts";
@@ -28,7 +28,7 @@ export async function readDeliveryList(
   const { paging } = parameters;
   return paging.kind === "page"
     ? readNumbered(parameters, paging, { ...options, filter, order })
-    : readByCursor(parameters, paging, { ...options, filter, order });
+    : readByCursor(parameters, { ...options, filter, order });
 }
 
 interface Reading extends DeliveryListOptions {
@@ -49,36 +49,37 @@ async function readNumbered(
   return envelope({ data: records.map(presenter(parameters)), ...counted, page, perPage, url });
 }
 
-async function readByCursor(
+function readByCursor(
   parameters: ListParameters,
-  { cursor, perPage }: Extract<ListParameters["paging"], { kind: "cursor" }>,
   { history, caller, cursors, filter, order, url }: Reading,
 ): Promise<CursorEnvelope<unknown>> {
-  const binding = cursorBinding("webhook-deliveries", caller.id, parameters);
-  const position = openPosition(cursors, cursor, binding);
-  const isAscending = (order === "asc") !== (position?.isBackwards === true);
-  const part = filter && beyond(filter, position?.values[0], isAscending);
-  const read: DeliveryPage =
-    part === undefined
-      ? { rows: [] }
-      : await history.read({ filter: part, order: isAscending ? "asc" : "desc", skip: 0, take: perPage + 1 });
-  const found = cursorPage(read.rows, { position, take: perPage, valuesOf: ({ id }) => [id] });
-  const { rows } = found;
-  // A bounded search that ended before the page was full continues after the last delivery that it
-  // read.
-  const hasMore = read.lookedTo !== undefined && read.rows.length <= perPage;
-  const isBackwards = position?.isBackwards === true;
-  const beyondLook = { values: [read.lookedTo ?? ""], isInclusive: false };
-  const next = hasMore && !isBackwards ? { ...beyondLook, isBackwards } : found.next;
-  const previous = hasMore && isBackwards ? { ...beyondLook, isBackwards } : found.previous;
-  const data = rows.map(presenter(parameters));
-  return cursorEnvelope({ data, ...cursorsAround({ next, previous }, cursors, binding), perPage, url });
+  const request = { list: "webhook-deliveries", userId: caller.id, parameters, cursors, url };
+  return answerByCursor(request, async (position, take) => {
+    const isBackwards = position?.isBackwards === true;
+    const readOrder = (order === "asc") === isBackwards ? "desc" : "asc";
+    const part = filter && beyond(filter, position?.values[0], readOrder);
+    const read: DeliveryPage =
+      part === undefined
+        ? { rows: [] }
+        : await history.read({ filter: part, order: readOrder, skip: 0, take: take + 1 });
+    const page = cursorPage(read.rows, { position, take, valuesOf: ({ id }) => [id] });
+    const rows = page.rows.map(presenter(parameters));
+    if (read.lookedTo === undefined || read.rows.length > take) return { ...page, rows };
+    // A bounded search that ended before the page was full continues after the last delivery that
+    // it read.
+    const beyondLook = { values: [read.lookedTo], isInclusive: false, isBackwards };
+    return { ...page, rows, [isBackwards ? "previous" : "next"]: beyondLook };
+  });
 }
 
-/** Restricts a filter to the deliveries beyond an id, in the order of the list. */
-function beyond(filter: DeliveryFilter, id: string | null | undefined, isAscending: boolean): DeliveryFilter {
+/** Restricts a filter to the deliveries beyond an id, in the order of a read. */
+export function beyond(
+  filter: DeliveryFilter,
+  id: string | null | undefined,
+  order: DeliveryOrder,
+): DeliveryFilter {
   if (id === undefined || id === null) return filter;
-  return isAscending
+  return order === "asc"
     ? { ...filter, fromId: String(BigInt(id) + 1n) }
     : { ...filter, toId: String(BigInt(id) - 1n) };
 }

@@ -1,14 +1,13 @@
 import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
-import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
+import type { CursorEnvelope } from "../http/page.ts";
 import { durationMsOf } from "../kit/duration.ts";
-import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
+import { answerByCursor, cursorPage } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
 import { presentAudit, readAudit, readParty, type AuditFilter } from "./audit-list.ts";
-import { cursorPagingOf } from "./cursor-paging.ts";
 
 /** Longest id or name in a filter. */
 const longestId = 200;
@@ -66,28 +65,21 @@ export async function readAuditPage(
   parameters: ListParameters,
   {
     sql,
-    cursors,
-    userId,
-    url,
+    ...request
   }: { readonly sql: Sql; readonly cursors: Cursors; readonly userId: number; readonly url: URL },
 ): Promise<CursorEnvelope<unknown>> {
-  const { cursor, perPage } = cursorPagingOf(parameters);
-  const binding = cursorBinding("audit", userId, parameters);
-  const position = openPosition(cursors, cursor, binding);
-  const [occurredAt, id] = position?.values ?? [];
-  const read = await readAudit(sql, {
-    filter: filterOf(parameters),
-    position:
-      position === undefined
-        ? undefined
-        : { occurredAt: occurredAt ?? "", id: id ?? "", isBackwards: position.isBackwards },
-    take: perPage + 1,
+  return answerByCursor({ list: "audit", parameters, ...request }, async (position, take) => {
+    const [occurredAt = "", id = ""] = position?.values.map(String) ?? [];
+    const read = await readAudit(sql, {
+      filter: filterOf(parameters),
+      position: position && { occurredAt, id, isBackwards: position.isBackwards },
+      take: take + 1,
+    });
+    const page = cursorPage(read, {
+      position,
+      take,
+      valuesOf: (row) => [row.occurred_at.toISOString(), row.id],
+    });
+    return { ...page, rows: page.rows.map(presentAudit) };
   });
-  const page = cursorPage(read, {
-    position,
-    take: perPage,
-    valuesOf: (row) => [row.occurred_at.toISOString(), row.id],
-  });
-  const data = page.rows.map(presentAudit);
-  return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
 }

@@ -1,14 +1,15 @@
 import type { Sql } from "../db/sql.ts";
 import { presentDelivery } from "../deliveries/delivery-json.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
+import type { DeliveryFilter } from "../deliveries/history-texts.ts";
+import { beyond } from "../deliveries/list.ts";
 import { webhookIdFault } from "../deliveries/list-filter.ts";
-import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
+import type { CursorEnvelope } from "../http/page.ts";
 import { formatDateTime } from "../kit/date-time.ts";
-import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
+import { answerByCursor, cursorPage } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
-import { cursorPagingOf } from "./cursor-paging.ts";
 
 /** Parameters of the list of dead letters. */
 export const deadLetterShape = fixedShape([], {
@@ -28,9 +29,7 @@ export async function readDeadLetters(
   {
     sql,
     history,
-    cursors,
-    userId,
-    url,
+    ...request
   }: {
     readonly sql: Sql;
     readonly history: Pick<DeliveryHistory, "read">;
@@ -39,30 +38,24 @@ export async function readDeadLetters(
     readonly url: URL;
   },
 ): Promise<CursorEnvelope<unknown>> {
-  const { cursor, perPage } = cursorPagingOf(parameters);
-  const binding = cursorBinding("dead-letters", userId, parameters);
-  const position = openPosition(cursors, cursor, binding);
-  const isBackwards = position?.isBackwards === true;
   const webhookId = parameters.given.get("webhook_id");
-  const from = position === undefined ? undefined : BigInt(position.values[0] ?? "0");
-  const { rows } = await history.read({
-    filter: {
-      statuses: ["failed"],
-      subscriptionId: webhookId === undefined ? undefined : Number(webhookId),
-      ...(from !== undefined && (isBackwards ? { fromId: String(from + 1n) } : { toId: String(from - 1n) })),
-    },
-    order: isBackwards ? "asc" : "desc",
-    skip: 0,
-    take: perPage + 1,
+  const filter: DeliveryFilter = {
+    statuses: ["failed"],
+    subscriptionId: webhookId === undefined ? undefined : Number(webhookId),
+  };
+  return answerByCursor({ list: "dead-letters", parameters, ...request }, async (position, take) => {
+    const order = position?.isBackwards === true ? "asc" : "desc";
+    const part = beyond(filter, position?.values[0], order);
+    const { rows } = await history.read({ filter: part, order, skip: 0, take: take + 1 });
+    const page = cursorPage(rows, { position, take, valuesOf: ({ id }) => [id] });
+    const ids = page.rows.map(({ id }) => id);
+    const confirmed = await sql<{ id: string; at: Date | null }>(confirmedText, [ids]);
+    const times = new Map(confirmed.map(({ id, at }) => [id, at]));
+    const data = page.rows.map((row) => ({
+      ...presentDelivery(row),
+      user_id: row.userId,
+      dead_lettered_at: formatDateTime(times.get(row.id) ?? null),
+    }));
+    return { ...page, rows: data };
   });
-  const page = cursorPage(rows, { position, take: perPage, valuesOf: ({ id }) => [id] });
-  const ids = page.rows.map(({ id }) => id);
-  const confirmed = await sql<{ id: string; at: Date | null }>(confirmedText, [ids]);
-  const times = new Map(confirmed.map(({ id, at }) => [id, at]));
-  const data = page.rows.map((row) => ({
-    ...presentDelivery(row),
-    user_id: row.userId,
-    dead_lettered_at: formatDateTime(times.get(row.id) ?? null),
-  }));
-  return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
 }

@@ -1,3 +1,4 @@
+import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { validationError } from "../kit/errors.ts";
 import type { Cursors, Position } from "./cursor.ts";
 import type { ListParameters } from "./list-parameters.ts";
@@ -76,12 +77,33 @@ export function cursorPage<T>(
   };
 }
 
-/** Returns the cursors of the pages around a page; a cursor is undefined without a page. */
-export function cursorsAround(
-  { next, previous }: Pick<CursorPage<unknown>, "next" | "previous">,
-  cursors: Cursors,
-  binding: string,
-): { readonly next: string | undefined; readonly previous: string | undefined } {
+/** A request for a page of a list by cursor. */
+interface CursorRequest {
+  /** Name of the list, to which its cursors are bound. */
+  readonly list: string;
+  readonly userId: number;
+  readonly parameters: Pick<ListParameters, "given" | "paging">;
+  readonly cursors: Cursors;
+  /** URL of the request, for the page links. */
+  readonly url: URL;
+}
+
+/**
+ * Answers a page by cursor: the first one without a cursor.
+ *
+ * @param read Reads the page from a position on; undefined for the first page.
+ * @throws AppError `validation.failed` for a page number, or for a cursor of another list.
+ */
+export async function answerByCursor<T>(
+  { list, userId, parameters, cursors, url }: CursorRequest,
+  read: (position: Position | undefined, perPage: number) => Promise<CursorPage<T>>,
+): Promise<CursorEnvelope<T>> {
+  const { paging, given } = parameters;
+  if (given.has("page")) throw validationError({ page: ["This list has no page; it is read by cursor."] });
+  const { perPage } = paging;
+  const binding = cursorBinding(list, userId, parameters);
+  const position = openPosition(cursors, paging.kind === "cursor" ? paging.cursor : "", binding);
+  const { rows: data, next, previous } = await read(position, perPage);
   const seal = (one: Position | undefined): string | undefined => one && cursors.seal(one, binding);
-  return { next: seal(next), previous: seal(previous) };
+  return cursorEnvelope({ data, next: seal(next), previous: seal(previous), perPage, url });
 }

@@ -1,11 +1,11 @@
 import type { TextSql } from "../db/text-sql.ts";
-import { cursorEnvelope, envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
+import { envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
 import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
 import { countRows, type Total } from "./count.ts";
-import { cursorBinding, cursorPage, cursorsAround, openPosition } from "./cursor-page.ts";
+import { answerByCursor, cursorPage } from "./cursor-page.ts";
 import type { Cursors } from "./cursor.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import { readPage } from "./list-page.ts";
@@ -76,13 +76,15 @@ async function pageOf(reading: Reading): Promise<Page> {
     );
     return envelope({ data, ...counted, page, perPage, url });
   }
-  const { perPage, cursor } = paging;
-  const binding = cursorBinding(list.name, ctx.state.caller.id, asked);
-  const position = openPosition(cursors, cursor, binding);
-  const read = await readRows(reading, { skip: 0, take: perPage + 1 }, position);
-  const page = cursorPage(read, { position, take: perPage, valuesOf: ({ values }) => values });
-  const data = page.rows.map(({ record }) => record);
-  return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
+  const { id: userId } = ctx.state.caller;
+  return answerByCursor(
+    { list: list.name, userId, parameters: asked, cursors, url },
+    async (position, take) => {
+      const read = await readRows(reading, { skip: 0, take: take + 1 }, position);
+      const page = cursorPage(read, { position, take, valuesOf: ({ values }) => values });
+      return { ...page, rows: page.rows.map(({ record }) => record) };
+    },
+  );
 }
 
 interface Row {

@@ -1,6 +1,6 @@
-import { envelope, cursorEnvelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
-import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
-import type { Cursors } from "../querying/cursor.ts";
+import { envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
+import { answerByCursor, cursorPage } from "../querying/cursor-page.ts";
+import type { Cursors, Position } from "../querying/cursor.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { createProjection } from "../querying/projection.ts";
 import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
@@ -17,7 +17,7 @@ const paging = ["page", "per_page", "count", "cursor"];
  * @param found All subscriptions that match.
  * @param url URL of the request, for the page links.
  */
-export function subscriptionList(
+export async function subscriptionList(
   found: readonly OwnSubscription[],
   parameters: ListParameters,
   {
@@ -31,7 +31,7 @@ export function subscriptionList(
     readonly cursors: Cursors;
     readonly url: URL;
   },
-): { readonly data: readonly unknown[] } | Envelope<unknown> | CursorEnvelope<unknown> {
+): Promise<{ readonly data: readonly unknown[] } | Envelope<unknown> | CursorEnvelope<unknown>> {
   const project = parameters.fields && createProjection(parameters.fields, subscriptionShape.places);
   const present = (rows: readonly OwnSubscription[]): readonly unknown[] =>
     rows.map((row) => presentSubscription(row)).map((row) => project?.(row) ?? row);
@@ -42,17 +42,16 @@ export function subscriptionList(
     const total = parameters.count === "none" ? undefined : found.length;
     return envelope({ data, total, hasNext: found.length > skip + perPage, page, perPage, url });
   }
-  const { cursor, perPage } = parameters.paging;
-  const binding = cursorBinding(`webhooks of ${owner}`, userId, parameters);
-  const position = openPosition(cursors, cursor, binding);
-  const read = from(found, position, perPage + 1);
+  const request = { list: `webhooks of ${owner}`, userId, parameters, cursors, url };
   const places = new Map(found.map(({ id }, index) => [id, index]));
-  const page = cursorPage(read, {
-    position,
-    take: perPage,
-    valuesOf: ({ id }) => [String(id), String(places.get(id))],
+  return answerByCursor(request, async (position, take) => {
+    const page = cursorPage(from(found, position, take + 1), {
+      position,
+      take,
+      valuesOf: ({ id }) => [String(id), String(places.get(id))],
+    });
+    return { ...page, rows: present(page.rows) };
   });
-  return cursorEnvelope({ data: present(page.rows), ...cursorsAround(page, cursors, binding), perPage, url });
 }
 
 /**
@@ -61,7 +60,7 @@ export function subscriptionList(
  */
 function from(
   found: readonly OwnSubscription[],
-  position: ReturnType<typeof openPosition>,
+  position: Position | undefined,
   take: number,
 ): readonly OwnSubscription[] {
   if (position === undefined) return found.slice(0, take);

@@ -96,7 +96,7 @@ async function list(
   const query = { ...parameters, limit: mostListed + 1 };
   const found = await findSubscriptions(listSql, owner, query).catch((error: unknown) => refuseLarge(error));
   if (found.length > mostListed) throw tooManyListed();
-  ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
+  ctx.body = await subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
 }
 
 async function create(
