@@ -1,5 +1,4 @@
-import type { StatementNames } from "../db/statement-name.ts";
-import { createStatementNames } from "../db/text-sql.ts";
+import { createStatementNames, type StatementNames } from "../db/statement-name.ts";
 import type { Definitions } from "../mapping/definition.ts";
 
 /**

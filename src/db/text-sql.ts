@@ -1,8 +1,7 @@
 import { Pool, type ClientBase } from "pg";
 import { inTransaction } from "./sql.ts";
 import { isStalePlan, lockLimitOf, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
-import { statementName, type StatementNames } from "./statement-name.ts";
-import { unsampledComment } from "./traceparent.ts";
+import type { StatementNames } from "./statement-name.ts";
 
 /** Runs one statement. Its rows have PostgreSQL's texts of the values, by position. */
 export type TextSql = (text: string, values: readonly unknown[]) => Promise<TextRow[]>;
@@ -12,24 +11,6 @@ export type TextSql = (text: string, values: readonly unknown[]) => Promise<Text
  * written into JSON.
  */
 const asText = { getTypeParser: () => (text: string) => text };
-
-/** Most characters of a named text: a connection closes others for it. */
-const longestNamed = 50_000;
-
-/**
- * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
- *   names would collide.
- * @param salt With another salt, the same text has another name.
- */
-export function createStatementNames(isEmbedded: boolean, salt = ""): StatementNames {
-  const own = statementName(salt);
-  return (text) => {
-    // A text that ends with a trace's comment is never repeated.
-    const isOnce = text.endsWith("*/") && !text.endsWith(unsampledComment);
-    if (isEmbedded || isOnce || text.length > longestNamed) return undefined;
-    return statementName(own + text);
-  };
-}
 
 /**
  * @param names See `createStatementNames`.

@@ -4,7 +4,8 @@ import { createBatchedSql, type SqlOf } from "../../src/db/batched-sql.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import type { TextRow } from "../../src/db/statement-batch.ts";
 import { createTurns } from "../../src/kit/turns.ts";
-import { createStatementNames, type TextSql } from "../../src/db/text-sql.ts";
+import type { TextSql } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { until } from "../support/wait.ts";
 import { databaseOfSuite } from "../support/own-database.ts";
 

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { createStatementNamer } from "../../src/db/prisma-internals/adapter.ts";
 import { type Database, openDatabase } from "../../src/db/client.ts";
 import { createLog } from "../../src/telemetry/log.ts";
@@ -209,19 +210,21 @@ describe("openDatabase", () => {
 
 describe("createStatementNamer", () => {
   it("gives the same text the same name, and another text another one", () => {
-    const nameOf = createStatementNamer();
+    const nameOf = createStatementNamer(createStatementNames(false));
 
     expect(nameOf({ sql: "SELECT 1", args: [] })).to.equal(nameOf({ sql: "SELECT 1", args: [] }));
     expect(nameOf({ sql: "SELECT 1", args: [] })).not.to.equal(nameOf({ sql: "SELECT 2", args: [] }));
   });
 
   it("names at most 500 texts, and none with more than 32 parameters", () => {
-    const nameOf = createStatementNamer();
+    const nameOf = createStatementNamer(createStatementNames(false));
     const names = Array.from({ length: 501 }, (_, index) => nameOf({ sql: `SELECT ${index}`, args: [] }));
 
     expect(names.filter((name) => name !== "")).to.have.length(500);
     expect(names[500]).to.equal("");
     expect(nameOf({ sql: "SELECT 0", args: [] })).to.equal(names[0]);
-    expect(createStatementNamer()({ sql: "SELECT", args: Array.from({ length: 33 }) })).to.equal("");
+    expect(
+      createStatementNamer(createStatementNames(false))({ sql: "SELECT", args: Array.from({ length: 33 }) }),
+    ).to.equal("");
   });
 });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { Pool } from "pg";
-import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
+import { createTextSql } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const text = "SELECT kind FROM things WHERE id = $1";

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { createSql } from "../../src/db/sql.ts";
-import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
+import { createTextSql } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { codeOf } from "../../src/kit/errors.ts";
 import { databaseOfSuite } from "../support/own-database.ts";

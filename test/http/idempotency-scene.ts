@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
-import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
 import { createAnswerPost, type Post } from "../../src/http/idempotency.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { attempt, createInTransaction } from "../../src/db/transaction.ts";
-import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { AppError } from "../../src/kit/errors.ts";
 import type { AccessRule, Definition } from "../../src/mapping/definition.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import { createListDatabase, type ListDatabase } from "../../src/resources/list-database.ts";
 import { databaseOfSuite } from "../support/own-database.ts";

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { createStatementNames } from "../../src/db/text-sql.ts";
+import { createStatementNames } from "../../src/db/statement-name.ts";
 import { createInTransaction, type InTransaction } from "../../src/db/transaction.ts";
 import { createAnswerPost, type AnswerPost, type Seal } from "../../src/http/idempotency.ts";
 

@@ -4,9 +4,9 @@ import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
 import { DatabaseError, type Pool } from "pg";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
 import { columnsOf } from "../fault-columns.ts";
-import { statementName } from "../statement-name.ts";
+import { createStatementNames, type StatementNames } from "../statement-name.ts";
 import { parseTextList } from "../text-list.ts";
-import { traceComment, unsampledComment } from "../traceparent.ts";
+import { traceComment } from "../traceparent.ts";
 
 type ListParser = NonNullable<
   NonNullable<ConstructorParameters<typeof PrismaPg>[1]>["userDefinedTypeParser"]
@@ -18,11 +18,7 @@ const maxStatementParameters = 32;
 /**
  * Creates the Prisma adapter over a pool that outlives it.
  *
- * @param isEmbedded The embedded database has one backend behind many sockets, where the names of
- *   prepared statements would collide: they stay unnamed.
- * @param schemaText The schema of the statements. A connection outlives a reload, and keeps a
- *   statement with the types of its parameters: with another schema, the statement gets another
- *   name.
+ * @param schemaText The schema of the statements, the salt of their names.
  * @param tracing When on, writes carry the `traceparent` of their span.
  */
 export function createAdapter({
@@ -40,7 +36,7 @@ export function createAdapter({
     tracing.isOn ? withTraceparent(keepConstraint(queryable), tracing) : keepConstraint(queryable);
   const factory = new PrismaPg(pool, {
     userDefinedTypeParser: createListParser(),
-    ...(isEmbedded ? {} : { statementNameGenerator: createStatementNamer(statementName(schemaText)) }),
+    statementNameGenerator: createStatementNamer(createStatementNames(isEmbedded, schemaText)),
   });
   return {
     provider: factory.provider,
@@ -58,23 +54,19 @@ export function createAdapter({
  * Creates the function that names statements, so that the server parses each once per connection.
  * The empty name means "do not keep it". Lists in a query (`IN`, many rows) make a new text for
  * every length. The server keeps each text for the life of the connection. Statements with many
- * parameters, and all after the first 500, therefore stay unnamed. So do statements with the
- * `traceparent` of a recorded span, which are never repeated.
- *
- * @param salt With another salt, the same text has another name.
+ * parameters, and all after the first 500, therefore stay unnamed.
  */
 export function createStatementNamer(
-  salt = "",
+  nameOf: StatementNames,
 ): (query: { readonly sql: string; readonly args: readonly unknown[] }) => string {
   const names = new Map<string, string>();
   return ({ sql, args }) => {
     const known = names.get(sql);
     if (known !== undefined) return known;
-    const isOnce = sql.endsWith("*/") && !sql.endsWith(unsampledComment);
-    if (isOnce || args.length > maxStatementParameters || names.size >= maxStatements) return "";
-    const name = statementName(salt + sql);
-    names.set(sql, name);
-    return name;
+    const isKept = args.length <= maxStatementParameters && names.size < maxStatements;
+    const name = isKept ? nameOf(sql) : undefined;
+    if (name !== undefined) names.set(sql, name);
+    return name ?? "";
   };
 }
 
