@@ -6,7 +6,7 @@ import type { DeliveryRow, ExtraHeaders } from "./delivery-row.ts";
 import type { AttemptRow } from "./history.ts";
 import { maskHeaders } from "../subscriptions/own-headers.ts";
 import { parseTraceparent } from "../telemetry/tracing.ts";
-import type { Payload } from "./store.ts";
+import type { Payload } from "../events/present-stored.ts";
 
 /** Returns the JSON of a delivery (docs/webhooks.md, "Deliveries"). */
 export function presentDelivery(delivery: DeliveryRow): Readonly<Record<string, unknown>> {

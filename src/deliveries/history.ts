@@ -26,7 +26,7 @@ import {
 import { findFirstSince, slackMs } from "./first-since.ts";
 import { narrowText } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
-import type { Payload } from "./store.ts";
+import type { Payload } from "../events/present-stored.ts";
 import { dataText } from "./store-texts.ts";
 
 type StoredResult = Omit<AttemptResult, "detail" | "retryAfterSeconds">;

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { getRow, type Sql } from "../db/sql.ts";
 import { isLost } from "../db/statement-batch.ts";
 import type { EventKind } from "../events/event.ts";
+import type { Payload } from "../events/present-stored.ts";
 import type { PayloadBytes } from "./attempt/delivery-in-flight.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { insertDeliveries, type Inserted, type Insertion } from "./insert-deliveries.ts";
@@ -25,13 +26,6 @@ import {
   unlockedText,
 } from "./store-texts.ts";
 import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
-
-/** Payload of an event's deliveries, as JSON. */
-export interface Payload {
-  readonly data: string;
-  /** The record before an update; null when no old row is kept. */
-  readonly previous: string | null;
-}
 
 /** A subscription with deliveries that wait for a slot, or are held. */
 export type WaitingSubscription = {

@@ -1,13 +1,12 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
-import { ResultTooLargeError } from "../db/result-limit.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
-import { groupBy } from "../kit/group-by.ts";
 import type { Trigger } from "../mapping/definition.ts";
 import { createPageSizes, type PageSizes } from "../querying/page-sizes.ts";
-import type { Captured, Presented, PresentedAll } from "./event-presenter.ts";
+import type { Captured, PresentedAll } from "./event-presenter.ts";
+import { presentStored, type StoredEvent } from "./present-stored.ts";
 
 /** Filter of the events that a caller requests. */
 export interface FeedQuery {
@@ -92,8 +91,6 @@ type Order = "ASC" | "DESC";
 
 const portion = 1_000;
 const mostPortions = 5;
-/** Most bytes of text in one page, because many events may show one large related record. */
-const mostTextBytes = 4 * 1024 ** 2;
 
 const columns = `id, uuid, resource, trigger, record_id AS "recordId", owner_id AS "ownerId",
   to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "occurredAt",
@@ -132,17 +129,14 @@ const recordText = (order: Order): string => `
 const findText = `SELECT ${columns} FROM svc.events WHERE id = $1 AND uuid = $2::uuid`;
 
 const dataText = `
-  SELECT event.id, data.data || CASE WHEN event.id = ANY($2::bigint[]) THEN coalesce(',"previous":' || data.previous, '') ELSE '' END AS data,
+  SELECT event.id, event.resource, data.data || CASE WHEN event.id = ANY($2::bigint[]) THEN coalesce(',"previous":' || data.previous, '') ELSE '' END AS data,
     CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot, CASE WHEN data.data IS NULL AND event.id = ANY($2::bigint[]) THEN event.previous END AS previous
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
   WHERE event.id = ANY($1::bigint[])`;
 
-interface DataRow {
-  readonly id: string;
+interface DataRow extends StoredEvent {
   /** JSON after `"data":`: the record, and the keys after it. */
   readonly data: string | null;
-  readonly snapshot: Readonly<Record<string, unknown>> | null;
-  readonly previous: Readonly<Record<string, unknown>> | null;
 }
 
 interface Context extends EventFeedOptions {
@@ -286,25 +280,14 @@ async function present(
   const shown = changed.filter((_, index) => judged[index]);
   const found = await sql<DataRow>(dataText, [rows.map(({ id }) => id), shown.map(({ id }) => id)]);
   const records = new Map(found.map(({ id, data }) => [id, data ?? erased]));
-  const resourceOf = new Map(rows.map(({ id, resource }) => [id, resource]));
   const others = found.filter(({ snapshot }) => snapshot !== null);
-  let [made, bytes] = [0, 0];
-  for (const [resource, own] of groupBy(others, ({ id }) => resourceOf.get(id) ?? "")) {
-    const answer = await presentAll(
-      resource,
-      own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
-    );
-    // Fewer events may take less time.
-    if (answer.kind === "none" && answer.isTooSlow === true && rows.length > 1)
-      throw new ResultTooLargeError(mostTextBytes);
-    if (answer.kind === "none" && answer.isPassing) throw new AppError("server.unavailable", "Server Error");
-    own.forEach(({ id }, index) => {
-      const text = answer.kind === "each" ? textOf(answer.answers[index]) : unpresented;
-      bytes += text.length;
-      if (bytes > mostTextBytes && rows.length > 1) throw new ResultTooLargeError(mostTextBytes, made);
-      records.set(id, text);
-      made += 1;
-    });
+  const made = await presentStored(presentAll, others, {
+    mayBeFewer: rows.length > 1,
+    away: () => new AppError("server.unavailable", "Server Error"),
+  });
+  for (const [id, texts] of made) {
+    const old = typeof texts?.previous === "string" ? `,"previous":${texts.previous}` : "";
+    records.set(id, texts === undefined ? unpresented : texts.data + old);
   }
   return rows.map((row) => ({ id: row.id, json: jsonOf(row, records.get(row.id) ?? "null") }));
 }
@@ -315,12 +298,6 @@ const unpresented = 'null,"problem":"The transform of the resource fails for thi
 const erased = 'null,"problem":"The record was erased."';
 
 const tooLarge = 'null,"problem":"The record is larger than an answer may be."';
-
-function textOf(presented: Presented | undefined): string {
-  if (presented?.kind !== "presented") return unpresented;
-  const { data, previous } = presented;
-  return JSON.stringify(data) + (previous === undefined ? "" : `,"previous":${JSON.stringify(previous)}`);
-}
 
 function jsonOf({ id, uuid, resource, trigger, recordId, occurredAt }: EventRow, data: string): string {
   const head = {

@@ -2,10 +2,9 @@ import { randomUUID } from "node:crypto";
 import { maxMessageBytes } from "../../broker/message-limit.ts";
 import { databaseFaultOf } from "../../db/database-fault.ts";
 import { readFitting } from "../../db/read-fitting.ts";
-import { ResultTooLargeError } from "../../db/result-limit.ts";
 import type { Sql } from "../../db/sql.ts";
-import type { Captured, Presented, PresentedAll } from "../../events/event-presenter.ts";
-import { groupBy } from "../../kit/group-by.ts";
+import type { Captured, PresentedAll } from "../../events/event-presenter.ts";
+import { presentStored, type Payload, type StoredEvent } from "../../events/present-stored.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
 import { createPageSizes, type PageSizes } from "../../querying/page-sizes.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
@@ -13,7 +12,6 @@ import type { FilteredEvent } from "../../subscriptions/filter-answers.ts";
 import type { WebhookFilters } from "../../subscriptions/filters.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { ScheduleOf } from "../attempt/schedule.ts";
-import type { Payload } from "../store.ts";
 import {
   findReplayed,
   findReplayedSubscription,
@@ -52,8 +50,6 @@ const leaseMs = 5_000;
 const portion = { look: 1_000, take: 100 };
 /** Most bytes of both rows of an update: a message has the ids of its record beside them. */
 const mostOfRows = maxMessageBytes - 64 * 1024;
-/** Most bytes of the texts of one portion; a single text may be larger. */
-const portionBytes = 4 * 1024 ** 2;
 
 interface Context extends ReplayWorkerOptions {
   /** Number of records that fit into a portion, by user. */
@@ -164,12 +160,8 @@ const dataText = `
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
   WHERE event.id = ANY($1::bigint[])`;
 
-interface DataRow {
-  readonly id: string;
-  readonly resource: string;
+interface DataRow extends StoredEvent {
   readonly data: string | null;
-  readonly snapshot: Readonly<Record<string, unknown>> | null;
-  readonly previous: Readonly<Record<string, unknown>> | null;
   readonly hasPrevious: boolean;
   readonly isErased: boolean;
 }
@@ -212,15 +204,26 @@ async function recordsOf(
 ): Promise<readonly ReplayedRecord[]> {
   if (events.length === 0) return [];
   const rows = await options.dataSql<DataRow>(dataText, [events.map(({ id }) => id), withOld]);
-  const presented = await presentedOf(
-    options,
-    rows.filter(({ data, isErased }) => data === null && !isErased),
-    events.length > 1,
-  );
+  const unmade = rows.filter(({ data, isErased }) => data === null && !isErased);
+  const presented = await presentStored(options.present, unmade, {
+    mayBeFewer: events.length > 1,
+    away: (resource, cause) => new ReplayDelay(`The records of ${resource} cannot be read now.`, { cause }),
+  });
+  for (const { id: eventId, resource } of unmade)
+    if (presented.get(eventId) === undefined)
+      options.log.warn({ event: "replay.unmade", resource, eventId }, "the transform fails for an event");
   return rows.map(({ id, data, ...row }) => {
-    const made = presented.get(id);
+    const made = fitting(presented.get(id));
     return { id, data, hasPrevious: row.hasPrevious || typeof made?.previous === "string", presented: made };
   });
+}
+
+/** Leaves out the old row when both do not fit into a message, like the relay. */
+function fitting(payload: Payload | undefined): Payload | undefined {
+  if (payload === undefined || payload.previous === null) return payload;
+  const { data, previous } = payload;
+  const isFitting = Buffer.byteLength(data) + Buffer.byteLength(previous) <= mostOfRows;
+  return isFitting ? payload : { data, previous: null };
 }
 
 /**
@@ -260,52 +263,4 @@ async function withRecords(
     made.map((one) => [one]),
   );
   return { events: passed.flat().map(({ event }) => event), unmade: events.length - made.length };
-}
-
-/**
- * Returns the JSON of the records, by event id. Throws when it is too large, because many events
- * may show one large record.
- *
- * @param mayBeFewer Whether it also throws so when their statement takes too long.
- */
-async function presentedOf(
-  { present, log }: ReplayWorkerOptions,
-  rows: readonly DataRow[],
-  mayBeFewer: boolean,
-): Promise<ReadonlyMap<string, Payload>> {
-  const records = new Map<string, Payload>();
-  let bytes = 0;
-  for (const [resource, own] of groupBy(rows, (row) => row.resource)) {
-    const answer = await present(
-      resource,
-      own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
-    );
-    if (answer.kind === "none" && answer.isTooSlow === true && mayBeFewer)
-      throw new ResultTooLargeError(portionBytes);
-    if (answer.kind === "none" && answer.isPassing)
-      throw new ReplayDelay(`The records of ${resource} cannot be read now.`, { cause: answer.reason });
-    own.forEach(({ id }, index) => {
-      const one = answer.kind === "each" ? answer.answers[index] : undefined;
-      if (one?.kind !== "presented") {
-        log.warn({ event: "replay.unmade", resource, eventId: id }, "the transform fails for an event");
-        return;
-      }
-      const texts = textsOf(one);
-      bytes += texts.data.length + (texts.previous?.length ?? 0);
-      if (bytes > portionBytes && rows.length > 1) throw new ResultTooLargeError(portionBytes, records.size);
-      records.set(id, texts);
-    });
-  }
-  return records;
-}
-
-/**
- * Returns the JSON of both rows. Leaves out the old row when the two do not fit into a message,
- * like the relay.
- */
-function textsOf(presented: Extract<Presented, { readonly kind: "presented" }>): Payload {
-  const data = JSON.stringify(presented.data);
-  const previous = presented.previous === undefined ? "" : JSON.stringify(presented.previous);
-  const isFitting = Buffer.byteLength(data) + Buffer.byteLength(previous) <= mostOfRows;
-  return { data, previous: isFitting && previous !== "" ? previous : null };
 }
