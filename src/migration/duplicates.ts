@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import type { LiveObject } from "./live-objects.ts";
 import { findOwnRows, rowNameOf, type RowChecks, type TableColumn } from "./row-checks.ts";
-import type { Statement } from "./statements.ts";
+import { clausesOf, type TableClause } from "./statements.ts";
 import { partsOfTable, quoteName } from "../db/names.ts";
 
 /** Columns whose values must be unique together. */
@@ -37,8 +37,9 @@ export async function findDuplicates({
   readonly impossible: readonly string[];
   readonly settled: readonly string[];
 }> {
+  const clauses = clausesOf(statements);
   const isDropped = ({ name }: LiveObject): boolean =>
-    statements.some(({ clauses }) => clauses.some((one) => one.action === "drop" && one.name === name));
+    clauses.some(({ clause }) => clause.action === "drop" && clause.name === name);
   const rebuilt = objects.filter(
     (object) =>
       uniqueKinds.includes(object.what) &&
@@ -46,7 +47,7 @@ export async function findDuplicates({
       castable.some(({ table, column }) => table === object.table && object.columns.includes(column)) &&
       !isDropped(object),
   );
-  const wanted = [...statements.flatMap(uniqueColumnsOf), ...rebuilt].flatMap((unique) => {
+  const wanted = [...clauses.flatMap(uniqueColumnsOf), ...rebuilt].flatMap((unique) => {
     const values = valuesOf({ unique, statements, objects, castable });
     return values === undefined ? [] : [{ unique, values }];
   });
@@ -76,10 +77,9 @@ function valuesOf({
 }: Omit<DuplicateChecks, "client" | "warnings"> & { readonly unique: UniqueColumns }):
   | readonly string[]
   | undefined {
-  const clauses = statements
-    .filter((one) => one.table === table)
-    .flatMap((one) => one.clauses)
-    .filter(({ kind }) => kind === "column");
+  const clauses = clausesOf(statements).flatMap(({ table: of, clause }) =>
+    of === table && clause.kind === "column" ? [clause] : [],
+  );
   const values = columns.map((name) => {
     const own = clauses.filter((one) => one.name === name);
     const added = own.find(({ action }) => action === "add");
@@ -95,12 +95,10 @@ function valuesOf({
   return known.length < columns.length ? undefined : known.flat();
 }
 
-function uniqueColumnsOf({ table, clauses }: Statement): readonly UniqueColumns[] {
-  return clauses.flatMap(({ action, kind, sql }) => {
-    const list = uniqueClause.exec(sql)?.[1];
-    if (table === undefined || action !== "add" || kind !== "index" || list === undefined) return [];
-    return [{ table, columns: [...list.matchAll(/"([^"]+)"/g)].map(([, name = ""]) => name) }];
-  });
+function uniqueColumnsOf({ table, clause: { action, kind, sql } }: TableClause): readonly UniqueColumns[] {
+  const list = uniqueClause.exec(sql)?.[1];
+  if (action !== "add" || kind !== "index" || list === undefined) return [];
+  return [{ table, columns: [...list.matchAll(/"([^"]+)"/g)].map(([, name = ""]) => name) }];
 }
 
 /** Returns whether a warning of the engine, which names no schema, is about these columns. */

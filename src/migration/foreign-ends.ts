@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import { quoteTable } from "../db/names.ts";
 import { referenceOf } from "./orphans.ts";
-import type { Clause, Statement } from "./statements.ts";
+import { clausesOf, type Clause, type Statement } from "./statements.ts";
 
 /** The tables that statements lock, as names for `to_regclass`. */
 export interface Ends {
@@ -27,17 +27,18 @@ const endsQuery = `
  * has triggers there.
  */
 export async function foreignEnds(client: ClientBase, statements: readonly Statement[]): Promise<Ends> {
-  const clauses = statements.flatMap(({ table, clauses: own }) =>
-    table === undefined ? [] : own.map((clause) => ({ table, place: quoteTable(table), clause })),
-  );
+  const clauses = clausesOf(statements).filter(({ table }) => table !== "");
   const gone = clauses.filter(({ clause }) => endsKey(clause));
   const { rows } = await client.query<{ own: string; other: string }>(endsQuery, [
-    gone.map(({ place }) => place),
+    gone.map(({ table }) => quoteTable(table)),
     gone.map(({ clause }) => clause.kind),
     gone.map(({ clause }) => clause.name),
   ]);
-  const changed = [...clauses.map(({ place }) => place), ...rows.flatMap(({ own, other }) => [own, other])];
-  const referred = clauses.flatMap(({ table, clause }) => referenceOf(table, clause)?.target ?? []);
+  const changed = [
+    ...clauses.map(({ table }) => quoteTable(table)),
+    ...rows.flatMap(({ own, other }) => [own, other]),
+  ];
+  const referred = clauses.flatMap((one) => referenceOf(one)?.target ?? []);
   return { changed: [...new Set(changed)], referred: [...new Set(referred)].map(quoteTable) };
 }
 

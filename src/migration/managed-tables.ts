@@ -28,7 +28,7 @@ import { partsOfTable, quoteName, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-made.ts";
 import { findOrphans } from "./orphans.ts";
 import { compareOwn } from "./own-changes.ts";
-import type { ColumnPart, Statement } from "./statements.ts";
+import { clausesOf, type ColumnPart, type Statement, type TableClause } from "./statements.ts";
 import type { RowChecks, TableColumn } from "./row-checks.ts";
 import { planParts, type PartsPlan } from "./planned-parts.ts";
 import { indexPartOf, isTableIndex, type WantedIndex } from "./table-indexes.ts";
@@ -247,32 +247,26 @@ const remarks: readonly {
   },
 ];
 
-type ColumnChange = Pick<ObjectChange, "clause" | "table">;
-
-function changesOf({ statements }: ChangePlan): readonly ColumnChange[] {
-  return statements.flatMap(({ table = "", clauses }) => clauses.map((clause) => ({ clause, table })));
-}
-
 /**
  * Returns a filter of the engine's sentences. It drops sentences that are only about clauses that
  * do not run. The sentences name no schema, so one may be about two tables of which only one
  * changes. It then drops a sentence about NULLs, because PostgreSQL itself refuses them.
  */
 function concernsOf(changePlan: ChangePlan): (text: string) => boolean {
-  const changes = changesOf(changePlan).filter(({ clause }) => clause.part !== "nullability");
+  const changes = clausesOf(changePlan.statements).filter(({ clause }) => clause.part !== "nullability");
   return (text) =>
     !changePlan.left.some((change) => isAbout(text, change)) ||
     changes.some((change) => isAbout(text, change));
 }
 
 function changedTypesOf(changePlan: ChangePlan): readonly TableColumn[] {
-  return changesOf(changePlan)
+  return clausesOf(changePlan.statements)
     .filter(({ clause }) => clause.part === "type")
     .map(({ clause, table }) => ({ table, column: clause.name }));
 }
 
 /** Returns whether a sentence of the engine may be about a change of a column. */
-function isAbout(text: string, { clause, table }: ColumnChange): boolean {
+function isAbout(text: string, { clause, table }: TableClause): boolean {
   if (clause.kind !== "column") return false;
   return remarks.some(({ action, part, pattern }) => {
     if (action !== clause.action || part !== clause.part) return false;

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import type { LiveObject } from "./live-objects.ts";
 import { findOwnRows, rowNameOf, type RowChecks } from "./row-checks.ts";
-import type { Clause } from "./statements.ts";
+import { clausesOf, type TableClause } from "./statements.ts";
 import { counted } from "../kit/counted.ts";
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 
@@ -27,16 +27,14 @@ export async function findOrphans({
   statements,
   objects,
 }: Omit<RowChecks, "warnings">): Promise<readonly string[]> {
-  const clauses = statements.flatMap((statement) =>
-    statement.clauses.map((clause) => ({ statement, clause })),
-  );
+  const clauses = clausesOf(statements);
   // A column that is dropped and added again has no values.
   const isDropped = ({ table, column }: Reference): boolean =>
     clauses.some(
-      ({ statement, clause: { action, kind, name } }) =>
-        statement.table === table && action === "drop" && kind === "column" && name === column,
+      ({ table: of, clause: { action, kind, name } }) =>
+        of === table && action === "drop" && kind === "column" && name === column,
     );
-  const references = clauses.flatMap(({ statement, clause }) => referenceOf(statement.table, clause) ?? []);
+  const references = clauses.flatMap((one) => referenceOf(one) ?? []);
   const sentences: string[] = [];
   for (const reference of references.filter((one) => !isDropped(one))) {
     const sentence = await orphansOf(client, reference, objects);
@@ -46,10 +44,9 @@ export async function findOrphans({
 }
 
 /** Returns the foreign key that a clause of a table's statement adds. */
-export function referenceOf(table: string | undefined, { sql }: Clause): Reference | undefined {
+export function referenceOf({ table, clause: { sql } }: TableClause): Reference | undefined {
   const [, column, place, targetColumn] = referenceClause.exec(sql) ?? [];
-  if (table === undefined || column === undefined || place === undefined || targetColumn === undefined)
-    return undefined;
+  if (column === undefined || place === undefined || targetColumn === undefined) return undefined;
   return { table, column, target: shortTable(place.replaceAll('"', "")), targetColumn };
 }
 

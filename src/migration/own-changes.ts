@@ -4,7 +4,13 @@ import { keyOf, keyOfObject, placeOf, type LiveObject } from "./live-objects.ts"
 import type { LiveSchema } from "./live-tables.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { SchemaChange, VisibleParts } from "../db/prisma-internals/schema-engine.ts";
-import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
+import {
+  clausesOf,
+  readStatement,
+  topLevelParts,
+  type Statement,
+  withQuotedSequences,
+} from "./statements.ts";
 
 /** The changes that the schema engine would make to the parts that it may see. */
 interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
@@ -63,10 +69,8 @@ export async function compareOwn({
 
   const own = await compare(objects.filter(isOwn));
   const lacking = new Set(
-    own.statements.flatMap(({ table, clauses }) =>
-      clauses.flatMap(({ action, kind, name }) =>
-        action !== "add" || kind === "sequence" ? [] : [keyOf(kind, table ?? "", name)],
-      ),
+    clausesOf(own.statements).flatMap(({ table, clause: { action, kind, name } }) =>
+      action !== "add" || kind === "sequence" ? [] : [keyOf(kind, table, name)],
     ),
   );
   const isLacking = (object: LiveObject): boolean =>

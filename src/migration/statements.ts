@@ -106,6 +106,17 @@ function readClauses(sql: string): readonly Clause[] {
   throw new Error(`The schema engine gave a statement of a form that is not known: ${sql}`);
 }
 
+/** A clause and its table; "" when its statement names none. */
+export interface TableClause {
+  readonly table: string;
+  readonly clause: Clause;
+}
+
+/** Returns the clauses of all statements. */
+export function clausesOf(statements: readonly Statement[]): readonly TableClause[] {
+  return statements.flatMap(({ table = "", clauses }) => clauses.map((clause) => ({ table, clause })));
+}
+
 /** Returns the statement with only the given clauses; undefined without any. */
 export function withClauses(statement: Statement, clauses: readonly Clause[]): Statement | undefined {
   if (clauses.length === 0) return undefined;

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import { quoteTable } from "../db/names.ts";
 import { plainTypeOf } from "./live-tables.ts";
-import type { Statement } from "./statements.ts";
+import { clausesOf, type Statement } from "./statements.ts";
 
 // PostgreSQL casts anything to a text, and a list item by item.
 const uncastableQuery = `
@@ -26,10 +26,8 @@ export async function findUncastable(
   client: ClientBase,
   statements: readonly Statement[],
 ): Promise<readonly string[]> {
-  const changes = statements.flatMap(({ table, clauses }) =>
-    clauses.flatMap(({ name, type }) =>
-      table === undefined || type === undefined ? [] : [{ table, name, type }],
-    ),
+  const changes = clausesOf(statements).flatMap(({ table, clause: { name, type } }) =>
+    type === undefined ? [] : [{ table, name, type }],
   );
   if (changes.length === 0) return [];
   const { rows } = await client.query<{ at: number; type: string }>(uncastableQuery, [

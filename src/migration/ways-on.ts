@@ -1,5 +1,5 @@
 import { partsOfTable } from "../db/names.ts";
-import type { Statement } from "./statements.ts";
+import { clausesOf, type Statement } from "./statements.ts";
 
 const dropped = /^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/;
 const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/;
@@ -22,11 +22,9 @@ export function withWayOn(sentence: string, statements: readonly Statement[]): s
   if (nowRequired.test(sentence)) return `${sentence} Give these rows a value first.`;
   const [, column, table] = dropped.exec(sentence) ?? [];
   if (column === undefined || table === undefined) return sentence;
-  const added = statements
-    .filter((one) => one.table !== undefined && partsOfTable(one.table).name === table)
-    .flatMap(({ clauses }) => clauses)
-    .filter(({ action, kind }) => action === "add" && kind === "column")
-    .map(({ name }) => `\`${name}\``);
+  const added = clausesOf(statements).flatMap(({ table: of, clause: { action, kind, name } }) =>
+    partsOfTable(of).name === table && action === "add" && kind === "column" ? [`\`${name}\``] : [],
+  );
   if (added.length === 0) return sentence;
   return `${sentence} If it is now ${added.join(" or ")}, say "column: ${column}" there, or rename it in a migration by hand: its values stay then.`;
 }
