@@ -109,6 +109,11 @@ export async function getRow<R extends QueryResultRow>(
   return row;
 }
 
+/** Returns the values of keys over all rows, for `unnest`: one array each, null for undefined. */
+export function arraysOf<Row>(rows: readonly Row[], ...keys: readonly (keyof Row)[]): unknown[][] {
+  return keys.map((key) => rows.map((row) => row[key] ?? null));
+}
+
 /**
  * Returns the conditions that find one row by its key, and by no other index. For `column = value`,
  * a plan of a nearly empty table may take any index that has the column. It then reads all of that

@@ -1,4 +1,4 @@
-import { withoutDiskWait, type Sql } from "../db/sql.ts";
+import { arraysOf, withoutDiskWait, type Sql } from "../db/sql.ts";
 import { messageOf } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
 import { pause, type Worker } from "../kit/worker.ts";
@@ -89,14 +89,9 @@ export function createFigures({
     const taken = [...pending].toSorted(([one], [other]) => one - other);
     pending = new Map();
     for (let at = 0; at < taken.length; at += mostAtOnce) {
-      const part = taken.slice(at, at + mostAtOnce);
+      const part = taken.slice(at, at + mostAtOnce).map(([userId, counts]) => ({ userId, ...counts }));
       try {
-        await sql(addText, [
-          part.map(([userId]) => userId),
-          part.map(([, { changes }]) => changes),
-          part.map(([, { deliveries }]) => deliveries),
-          part.map(([, { failures }]) => failures),
-        ]);
+        await sql(addText, arraysOf(part, "userId", "changes", "deliveries", "failures"));
       } catch (error) {
         // Adds the unwritten counts to the next ones. The map has one entry per user, however long
         // the database is away.

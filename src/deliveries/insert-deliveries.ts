@@ -1,4 +1,4 @@
-import { byKey, type Sql } from "../db/sql.ts";
+import { arraysOf, byKey, type Sql } from "../db/sql.ts";
 import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import { isBeforeSession, sessionCte } from "../subscriptions/session-since.ts";
 
@@ -162,21 +162,11 @@ export async function insertDeliveries(
   flightId: string,
 ): Promise<Inserted> {
   const rows = await sql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
-    events.map(({ id }) => id),
-    events.map(({ data }) => data ?? null),
-    deliveries.map(({ uuid }) => uuid),
-    deliveries.map(({ eventId }) => eventId),
-    deliveries.map(({ eventUuid }) => eventUuid),
-    deliveries.map(({ subscriptionId }) => subscriptionId),
-    deliveries.map(({ userId }) => userId),
-    deliveries.map(({ resource }) => resource),
-    deliveries.map(({ url }) => url),
-    deliveries.map(({ maxAttempts }) => maxAttempts),
-    deliveries.map(({ traceparent }) => traceparent ?? null),
-    deliveries.map(({ isTaken }) => isTaken),
+    ...arraysOf(events, "id", "data"),
+    ...arraysOf(deliveries, "uuid", "eventId", "eventUuid", "subscriptionId", "userId", "resource", "url"),
+    ...arraysOf(deliveries, "maxAttempts", "traceparent", "isTaken"),
     flightMs,
-    events.map(({ uuid }) => uuid),
-    events.map(({ previous }) => previous ?? null),
+    ...arraysOf(events, "uuid", "previous"),
     deliveries.map(({ hasPrevious }) => (hasPrevious === true ? true : null)),
     knownAt?.snapshot ?? null,
     knownAt?.readAtMs ?? null,

@@ -1,5 +1,5 @@
-import type { Sql } from "../db/sql.ts";
-import type { DeliveryStatus } from "./delivery.ts";
+import { arraysOf, type Sql } from "../db/sql.ts";
+import type { AttemptResult, DeliveryStatus } from "./delivery.ts";
 import type { Outcome } from "./outcome.ts";
 import { recordText, recordWholeText } from "./store-texts.ts";
 
@@ -33,30 +33,21 @@ export async function recordOutcomes(
   { outcomes: given, endedFlights, isWhole = false }: Recording,
 ): Promise<ReadonlyMap<string, DeliveryStatus>> {
   const outcomes = oneOfEach(given);
+  const results = outcomes.map(
+    ({ result }): Partial<AttemptResult> => result ?? { isResponseTruncated: false },
+  );
   const written = await sql<{ id: string; status: DeliveryStatus }>(isWhole ? recordWholeText : recordText, [
-    outcomes.map(({ id }) => id),
-    outcomes.map(({ status }) => status),
-    outcomes.map(({ attemptsBefore }) => attemptsBefore),
-    outcomes.map(({ delayMs }) => delayMs ?? null),
-    outcomes.map(({ lastError }) => lastError ?? null),
-    outcomes.map(({ result }) => result?.startedAt ?? null),
-    outcomes.map(({ result }) => result?.durationMs ?? null),
-    outcomes.map(({ result }) => result?.statusCode ?? null),
-    outcomes.map(({ result }) => result?.error ?? null),
-    outcomes.map(({ result }) =>
-      result?.responseHeaders === undefined ? null : JSON.stringify(result.responseHeaders),
+    ...arraysOf(outcomes, "id", "status", "attemptsBefore", "delayMs", "lastError"),
+    ...arraysOf(results, "startedAt", "durationMs", "statusCode", "error"),
+    results.map(({ responseHeaders }) =>
+      responseHeaders === undefined ? null : JSON.stringify(responseHeaders),
     ),
-    outcomes.map(({ result }) => result?.responseBody ?? null),
-    outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
-    outcomes.map(({ uuid }) => uuid),
+    ...arraysOf(results, "responseBody", "isResponseTruncated"),
+    ...arraysOf(outcomes, "uuid"),
     endedFlights,
-    outcomes.map(({ result }) => result?.address ?? null),
-    outcomes.map(({ result }) => result?.dnsMs ?? null),
-    outcomes.map(({ result }) => result?.connectMs ?? null),
-    outcomes.map(({ result }) => result?.tlsMs ?? null),
-    outcomes.map(({ result }) => result?.firstByteMs ?? null),
+    ...arraysOf(results, "address", "dnsMs", "connectMs", "tlsMs", "firstByteMs"),
     outcomes.map(({ trigger }) => trigger ?? "scheduled"),
-    outcomes.map(({ url }) => url ?? null),
+    ...arraysOf(outcomes, "url"),
   ]);
   return new Map(written.map(({ id, status }) => [id, status]));
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { getRow, type Sql } from "../db/sql.ts";
+import { arraysOf, getRow, type Sql } from "../db/sql.ts";
 import { isLost } from "../db/statement-batch.ts";
 import type { EventKind } from "../events/event.ts";
 import type { Payload } from "../events/present-stored.ts";
@@ -192,13 +192,7 @@ function createTaking(sql: Sql): Taking {
       return take(takeDueText, values);
     },
     async takeParked({ wanted, flightMs }) {
-      const values = [
-        wanted.map(({ subscriptionId }) => subscriptionId),
-        wanted.map(({ oldest }) => oldest),
-        wanted.map(({ newest }) => newest),
-        flightMs,
-      ];
-      return take(takeParkedText, values);
+      return take(takeParkedText, [...arraysOf(wanted, "subscriptionId", "oldest", "newest"), flightMs]);
     },
     async endOverdueFlights({ limit, flightMs }) {
       const ids = [...unanswered].slice(0, limit);
@@ -237,11 +231,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     },
     async putBack({ returns, endedFlights }) {
       await sql(putBackText, [
-        returns.map(({ id }) => id),
-        returns.map(({ delayMs }) => delayMs ?? null),
-        returns.map(({ flightId }) => flightId),
+        ...arraysOf(returns, "id", "delayMs", "flightId"),
         endedFlights,
-        returns.map(({ isHurried }) => (isHurried === true ? true : null)),
+        ...arraysOf(returns, "isHurried"),
       ]);
     },
     async returnStrays({ after, limit, olderThanMs }) {

@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
 import { quoteTable } from "../db/names.ts";
+import { arraysOf } from "../db/sql.ts";
 import type { Clause, Statement } from "./statements.ts";
 
 /** A drop or change of type that PostgreSQL refuses while other objects depend on it. */
@@ -121,13 +122,10 @@ export async function findBlocking(
     statement.clauses.flatMap((clause) => changeOf(statement, clause) ?? []),
   );
   if (changes.length === 0) return [];
-  const { rows } = await client.query<{ at: number; object: string }>(blockingQuery, [
-    changes.map(({ kind }) => kind),
-    changes.map(({ place }) => place),
-    changes.map(({ name }) => name),
-    changes.map(({ isDrop }) => isDrop),
-    changes.map(({ type }) => type),
-  ]);
+  const { rows } = await client.query<{ at: number; object: string }>(
+    blockingQuery,
+    arraysOf(changes, "kind", "place", "name", "isDrop", "type"),
+  );
   // Only one sentence for a foreign key, which depends on a column and on its index.
   const byObject = new Map(rows.toReversed().map(({ at, object }) => [object, changes[at - 1]]));
   return [...byObject]

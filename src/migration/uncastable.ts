@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
 import { quoteTable } from "../db/names.ts";
+import { arraysOf } from "../db/sql.ts";
 import { plainTypeOf } from "./live-tables.ts";
 import { clausesOf, type Statement } from "./statements.ts";
 
@@ -32,8 +33,7 @@ export async function findUncastable(
   if (changes.length === 0) return [];
   const { rows } = await client.query<{ at: number; type: string }>(uncastableQuery, [
     changes.map(({ table }) => quoteTable(table)),
-    changes.map(({ name }) => name),
-    changes.map(({ type }) => type),
+    ...arraysOf(changes, "name", "type"),
   ]);
   return rows.flatMap(({ at, type: old }) =>
     changes

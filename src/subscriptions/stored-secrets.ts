@@ -1,6 +1,6 @@
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
-import type { Sql } from "../db/sql.ts";
+import { arraysOf, type Sql } from "../db/sql.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
 
@@ -257,14 +257,8 @@ async function replace(
   actor: Actor,
 ): Promise<ReadonlySet<number>> {
   const rows = await sql<{ id: number }>(replaceText, [
-    secrets.map(({ id }) => id),
-    secrets.map(({ sealed }) => sealed),
-    secrets.map(({ fresh }) => fresh),
-    secrets.map(({ hint }) => hint ?? null),
-    secrets.map(({ previous }) => previous),
-    secrets.map(({ freshPrevious }) => freshPrevious),
-    secrets.map(({ headers }) => headers),
-    secrets.map(({ freshHeaders }) => freshHeaders),
+    ...arraysOf(secrets, "id", "sealed", "fresh", "hint"),
+    ...arraysOf(secrets, "previous", "freshPrevious", "headers", "freshHeaders"),
     actorText(actor),
   ]);
   return new Set(rows.map(({ id }) => id));

@@ -1,6 +1,6 @@
 import { setBounded } from "../../kit/bounded-map.ts";
 import type { Log } from "../../telemetry/log.ts";
-import { withLockWait, withoutDiskWait, type Sql } from "../../db/sql.ts";
+import { arraysOf, withLockWait, withoutDiskWait, type Sql } from "../../db/sql.ts";
 
 /** Request for attempts of a subscription that has a rate limit. */
 interface RateRequest {
@@ -84,13 +84,11 @@ export function createRates({
     },
     async take(requests) {
       if (requests.length === 0) return new Map();
-      const pace = requests.map(({ rateLimit }) => paceOf(rateLimit));
-      const rows = await sql<{ id: number; count: number; waitMs: number }>(takeText, [
-        requests.map(({ subscriptionId }) => subscriptionId),
-        pace.map(({ gapMs }) => gapMs),
-        pace.map(({ burstMs }) => burstMs),
-        requests.map(({ count }) => count),
-      ]);
+      const given = requests.map((request) => ({ ...request, ...paceOf(request.rateLimit) }));
+      const rows = await sql<{ id: number; count: number; waitMs: number }>(
+        takeText,
+        arraysOf(given, "subscriptionId", "gapMs", "burstMs", "count"),
+      );
       const waiting = rows.filter(({ waitMs }) => waitMs > 0);
       for (const { id, waitMs } of waiting) setBounded(untilMs, [id, now() + waitMs], mostWaiting);
       if (waiting.length > 0) onWait(Math.min(...waiting.map(({ waitMs }) => waitMs)));

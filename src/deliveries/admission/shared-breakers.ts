@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { Sql } from "../../db/sql.ts";
+import { arraysOf, type Sql } from "../../db/sql.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { Breakers, OpenBreaker } from "./breakers.ts";
@@ -187,8 +187,7 @@ async function write({ sql, changed, holder, now }: State): Promise<void> {
     const closed = planned.flatMap(([key, one]) => (one === undefined ? [key] : []));
     if (open.length > 0)
       await sql(writeText, [
-        open.map(({ key }) => key),
-        open.map(({ pauseMs }) => pauseMs),
+        ...arraysOf(open, "key", "pauseMs"),
         open.map(({ untilMs }) => Math.max(0, untilMs - now())),
         holder,
       ]);

@@ -1,5 +1,5 @@
 import { actingCte, actorText } from "../../db/audit.ts";
-import { getRow, type Sql, type Transact } from "../../db/sql.ts";
+import { arraysOf, getRow, type Sql, type Transact } from "../../db/sql.ts";
 import type { Actor } from "../../kit/actor.ts";
 import { blockPruning } from "../prune.ts";
 import type { ReplayedSubscription } from "./find-replayed.ts";
@@ -173,12 +173,7 @@ async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promi
   await sql("SELECT FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id FOR SHARE", [eventIds]);
   const { count } = await getRow<{ count: number }>(sql, makeText, [
     id,
-    eventIds,
-    events.map(({ parentId }) => parentId),
-    events.map(({ data }) => data),
-    events.map(({ maxAttempts }) => maxAttempts),
-    events.map(({ previous }) => previous),
-    events.map(({ mayReadOld }) => mayReadOld),
+    ...arraysOf(events, "eventId", "parentId", "data", "maxAttempts", "previous", "mayReadOld"),
   ]);
   return count;
 }
