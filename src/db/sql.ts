@@ -124,6 +124,29 @@ export function byKey(column: string, value: string): string {
   return `${column} >= ${value} AND ${column} <= ${value} ORDER BY ${column} LIMIT 1`;
 }
 
+interface ValuesSource {
+  readonly table: string;
+  readonly condition?: string;
+  /** SQL expression: only values behind it. */
+  readonly after?: string;
+  /** The index's columns; usually only the one of the values. */
+  readonly order?: string;
+}
+
+/**
+ * Returns a recursive CTE of the values of a column, in order, and of a null at the end. It jumps
+ * from one value to the next by the index, however many rows have each.
+ */
+export function valuesCte(name: string, column: string, source: ValuesSource): string {
+  const { table, condition = "true", after, order = column } = source;
+  const next = (behind: string): string =>
+    `(SELECT ${column} FROM ${table} WHERE ${condition} AND ${behind} ORDER BY ${order} LIMIT 1)`;
+  return `${name} AS (
+    ${next(after === undefined ? "true" : `${column} > ${after}`)}
+    UNION ALL SELECT ${next(`${column} > ${name}.${column}`)} FROM ${name} WHERE ${name}.${column} IS NOT NULL
+  )`;
+}
+
 /**
  * An SQL condition, always true, with which the commit does not wait for the disk. For statements
  * whose loss does no harm: a crash of the database loses the last 0.6 s of these commits.

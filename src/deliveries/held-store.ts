@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { getRow, type Sql } from "../db/sql.ts";
+import { getRow, valuesCte, type Sql } from "../db/sql.ts";
 import { isLost } from "../db/statement-batch.ts";
 import { offSince } from "../subscriptions/find-off.ts";
 import type { WaitingSubscription } from "./store.ts";
@@ -57,17 +57,10 @@ export interface HeldStore {
   forgetDiscards(): Promise<void>;
 }
 
-// Goes from one subscription to the next by the index, however many deliveries of each are held.
+const ofHeld = { table: "svc.deliveries", condition: "held_at IS NOT NULL", after: "$1", order: heldOrder };
+
 const findText = `
-  WITH RECURSIVE held AS (
-    (SELECT subscription_id FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id > $1
-      ORDER BY ${heldOrder} LIMIT 1)
-    UNION ALL
-    SELECT (SELECT next.subscription_id FROM svc.deliveries AS next
-      WHERE next.held_at IS NOT NULL AND next.subscription_id > held.subscription_id
-      ORDER BY next.subscription_id, next.event_id, next.id LIMIT 1)
-    FROM held WHERE held.subscription_id IS NOT NULL
-  ), found AS (
+  WITH RECURSIVE ${valuesCte("held", "subscription_id", ofHeld)}, found AS (
     SELECT subscription_id FROM held WHERE subscription_id IS NOT NULL LIMIT $2
   )
   SELECT ${waitingColumns}, coalesce(${offSince} < now() - $3 * interval '1 millisecond', false) AS "isOver", discard.up_to AS "discardTo"

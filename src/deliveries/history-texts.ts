@@ -1,3 +1,4 @@
+import { valuesCte } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import { createParameters, type Parameters } from "../querying/condition-text.ts";
 import { selectDeliveries } from "./delivery-row.ts";
@@ -210,14 +211,9 @@ export const countOfRecordText = `
   SELECT count(*)::int AS count FROM (
     SELECT FROM svc.events WHERE resource = ANY($1::text[]) AND record_id = $2 LIMIT $3) AS counted`;
 
-/** Selects the resources that have events. Jumps from one resource to the next by the index. */
+/** Selects the resources that have events. */
 export const resourcesText = `
-  WITH RECURSIVE found AS (
-    (SELECT resource FROM svc.events ORDER BY resource LIMIT 1)
-    UNION ALL
-    SELECT (SELECT event.resource FROM svc.events AS event WHERE event.resource > found.resource ORDER BY event.resource LIMIT 1)
-    FROM found WHERE found.resource IS NOT NULL
-  )
+  WITH RECURSIVE ${valuesCte("found", "resource", { table: "svc.events" })}
   SELECT resource FROM found WHERE resource IS NOT NULL`;
 
 /**

@@ -1,5 +1,5 @@
 import { maxMessageBytes, mostReadBytes } from "../broker/message-limit.ts";
-import { byKey, type Sql } from "../db/sql.ts";
+import { byKey, valuesCte, type Sql } from "../db/sql.ts";
 import type { EventKind } from "./event.ts";
 import {
   parseSnapshot,
@@ -223,14 +223,8 @@ const waitingText = `
   SELECT entry.event_id AS id FROM unnest($1::bigint[]) AS asked (id)
   CROSS JOIN LATERAL (SELECT event_id FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry`;
 
-// Jumps from one resource to the next by the index, however many events each has.
 const resourcesText = `
-  WITH RECURSIVE waiting AS (
-    (SELECT resource FROM svc.outbox ORDER BY resource LIMIT 1)
-    UNION ALL
-    SELECT (SELECT entry.resource FROM svc.outbox AS entry WHERE entry.resource > waiting.resource ORDER BY entry.resource LIMIT 1)
-    FROM waiting WHERE waiting.resource IS NOT NULL
-  )
+  WITH RECURSIVE ${valuesCte("waiting", "resource", { table: "svc.outbox" })}
   SELECT resource FROM waiting WHERE resource IS NOT NULL`;
 
 const endless: InFlight = { events: 2 ** 31 - 1, bytes: Number.MAX_SAFE_INTEGER };
