@@ -29,7 +29,7 @@ const excused: Readonly<Record<string, string>> = {
   "src/migration/hand-migrations.ts /^-- svc: *(.*?) *$/": "reads a line of the operator's own migration",
   "src/migration/existing-table.ts /\\(.*\\)|\\[\\]$/g": "reads the name of a type, as PostgreSQL gives it",
   "src/querying/transform.ts /\\.?0+$/": "reads the 12 characters of a time of day",
-  'src/mapping/import/sql-text.ts /^(.+)::(?:"[^"]+"|[\\w .]|\\.)+(?:\\(\\d+(?:,\\s*-?\\d+)?\\))?(?: with(?:out)? time zone)?(?:\\[\\])*$/s':
+  'src/mapping/sql-text.ts /^(.+)::(?:"[^"]+"|[\\w .]|\\.)+(?:\\(\\d+(?:,\\s*-?\\d+)?\\))?(?: with(?:out)? time zone)?(?:\\[\\])*$/s':
     catalog,
   "src/migration/managed-tables.ts /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s":
     "reads what the schema engine says of the operator's mapping files",

@@ -1,16 +1,11 @@
 import type { Client } from "pg";
 import { partsOfTable } from "../db/names.ts";
+import { splitAt } from "../mapping/sql-text.ts";
 import { keyOf, keyOfObject, placeOf, type LiveObject } from "./live-objects.ts";
 import type { LiveSchema } from "./live-tables.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { SchemaChange, VisibleParts } from "../db/prisma-internals/schema-engine.ts";
-import {
-  clausesOf,
-  readStatement,
-  topLevelParts,
-  type Statement,
-  withQuotedSequences,
-} from "./statements.ts";
+import { clausesOf, readStatement, type Statement, withQuotedSequences } from "./statements.ts";
 
 /** The changes that the schema engine would make to the parts that it may see. */
 interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
@@ -58,7 +53,8 @@ export async function compareOwn({
     });
     // The schemas have their own step.
     const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));
-    const statements = withTables(scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement));
+    const texts = scripts.flatMap((script) => splitAt(script, ";")).filter((text) => text !== "");
+    const statements = withTables(texts.map(readStatement));
     const seen = new Set(shown.filter((object) => isSeen(object, visible)).map(keyOfObject));
     return { statements, warnings: change.warnings, impossible: change.impossible, seen };
   };

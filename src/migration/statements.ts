@@ -1,5 +1,6 @@
 import type { ObjectKind } from "./live-objects.ts";
 import { partsOfTable, quoteName, quoteText, shortTable, tablesSchema } from "../db/names.ts";
+import { splitAt } from "../mapping/sql-text.ts";
 
 /** A clause of a schema engine's statement: its action and its object. */
 export interface Clause {
@@ -77,7 +78,7 @@ export function readStatement(sql: string): Statement {
   const [altered, given] = new RegExp(`^ALTER TABLE ${placed}\\s+`).exec(sql) ?? [];
   if (altered !== undefined) {
     const table = unquoted(given ?? "");
-    const clauses = topLevelParts(sql.slice(altered.length)).flatMap(readClauses);
+    const clauses = splitAt(sql.slice(altered.length), ",").flatMap(readClauses);
     return { sql, table, schema: partsOfTable(table).schema, head: altered, clauses };
   }
   const [, place] = new RegExp(`^CREATE TABLE ${placed} \\(`).exec(sql) ?? [];
@@ -144,20 +145,4 @@ export function withQuotedSequences(scripts: readonly string[]): readonly string
       ),
     scripts,
   );
-}
-
-/** Splits at separators outside quotes and brackets. */
-export function topLevelParts(sql: string, separator = ","): readonly string[] {
-  const parts: string[] = [];
-  let start = 0;
-  let depth = 0;
-  // Matches quoted names, texts with backslashes, other texts, or one character.
-  for (const { 0: token, index } of sql.matchAll(/"[^"]*"|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|[^]/g)) {
-    if (token === "(" || token === "[") depth++;
-    if (token === ")" || token === "]") depth--;
-    if (token !== separator || depth > 0) continue;
-    parts.push(sql.slice(start, index));
-    start = index + 1;
-  }
-  return [...parts, sql.slice(start)].map((part) => part.trim()).filter((part) => part !== "");
 }

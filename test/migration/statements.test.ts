@@ -1,10 +1,5 @@
 import { expect } from "chai";
-import {
-  readStatement,
-  topLevelParts,
-  withClauses,
-  withQuotedSequences,
-} from "../../src/migration/statements.ts";
+import { readStatement, withClauses, withQuotedSequences } from "../../src/migration/statements.ts";
 
 describe("readStatement", () => {
   it("reports the effect of each clause on each part of the table", () => {
@@ -73,19 +68,6 @@ describe("withClauses", () => {
     );
     expect(withClauses(statement, [])).to.equal(undefined);
     expect(withClauses(statement, statement.clauses)).to.equal(statement);
-  });
-});
-
-describe("topLevelParts", () => {
-  it("ignores separators in names, texts and brackets", () => {
-    expect(topLevelParts(`a(1, 2), "b,c", 'd,''e', E'f\\',g', h[1,2]`)).to.deep.equal([
-      "a(1, 2)",
-      '"b,c"',
-      "'d,''e'",
-      "E'f\\',g'",
-      "h[1,2]",
-    ]);
-    expect(topLevelParts(`SELECT ';'; SELECT ";"`, ";")).to.deep.equal(["SELECT ';'", 'SELECT ";"']);
   });
 });
 

@@ -1,4 +1,4 @@
-import { literalOf, nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
+import { literalOf, nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "../sql-text.ts";
 
 /** A condition of a CHECK constraint on one column. */
 export type Checked =

@@ -1,7 +1,7 @@
 import { isGenerator, readDefault } from "../read/defaults.ts";
 import { typeOptionsOf } from "../type-options.ts";
 import type { TypedField } from "./column-type.ts";
-import { literalOf, textOfLiteral, withoutCasts } from "./sql-text.ts";
+import { literalOf, textOfLiteral, withoutCasts } from "../sql-text.ts";
 
 /**
  * The default of a field: a literal, or a function that mapping files can name. All others are

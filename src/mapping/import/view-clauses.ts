@@ -1,4 +1,4 @@
-import { maskedText } from "./sql-text.ts";
+import { maskedText } from "../sql-text.ts";
 
 /** The clauses of a view's SQL that decide on its key. */
 interface ViewClauses {

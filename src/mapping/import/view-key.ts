@@ -1,4 +1,4 @@
-import { nameOfIdentifier, splitAt, withoutParentheses } from "./sql-text.ts";
+import { nameOfIdentifier, splitAt, withoutParentheses } from "../sql-text.ts";
 import { clausesOf } from "./view-clauses.ts";
 import {
   determinedBy,

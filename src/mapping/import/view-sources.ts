@@ -5,7 +5,7 @@ import {
   splitAt,
   withoutCasts,
   withoutParentheses,
-} from "./sql-text.ts";
+} from "../sql-text.ts";
 
 /** A table beneath a view, reduced to the properties that decide on a key. */
 export interface BaseTable {

@@ -18,14 +18,9 @@ function closingOf(text: string): number {
 
 /** Yields the characters of SQL outside of texts and quoted names, with their positions. */
 function* codeOf(text: string): Generator<{ readonly index: number; readonly character: string }> {
-  let quote = "";
-  for (let index = 0; index < text.length; index += 1) {
-    const character = text.charAt(index);
-    if (quote !== "") {
-      if (character === quote) quote = "";
-    } else if (character === "'" || character === '"') quote = character;
-    else yield { index, character };
-  }
+  // Matches quoted names, texts with backslashes, other texts, or one character.
+  for (const { 0: token, index } of text.matchAll(/"[^"]*"|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|[^]/g))
+    if (token.length === 1) yield { index, character: token };
 }
 
 /**
