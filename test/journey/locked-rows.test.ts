@@ -33,7 +33,11 @@ describe("users who together wait for the same rows", () => {
       );
       const lockedText = `SELECT count(*)::int AS count FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      const isLocked = async (): Promise<boolean> => (await client.query(lockedText)).rows[0].count >= 4;
+      const isLocked = async (): Promise<boolean> => {
+        // Otherwise a transaction never sees connections that are newer than its first look.
+        await client.query("SELECT pg_stat_clear_snapshot()");
+        return (await client.query(lockedText)).rows[0].count >= 4;
+      };
       await until(isLocked, { what: "writes that wait" });
 
       const statuses: number[] = [];

@@ -200,6 +200,8 @@ describe("SIGTERM", function () {
 async function untilBothWait(observer: Client): Promise<void> {
   const waiting = new Set<string>();
   const areBoth = async (): Promise<boolean> => {
+    // Otherwise a transaction never sees connections that are newer than its first look.
+    await observer.query("SELECT pg_stat_clear_snapshot()");
     const { rows } = await observer.query<{ readonly program: string }>(
       "SELECT DISTINCT split_part(application_name, ' ', 2) AS program FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'svc %' AND wait_event_type = 'Lock'",
     );

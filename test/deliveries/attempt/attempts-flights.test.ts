@@ -194,7 +194,8 @@ describe("createAttempts", () => {
       // Cuts the connection with the waiting outcome.
       await until(
         async () => {
-          const { rows } = await other.query<{ cut: boolean }>(
+          // A transaction would never see connections that are newer than its first look.
+          const rows = await scene.core.sql<{ cut: boolean }>(
             "SELECT pg_terminate_backend(pid) AS cut FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
           );
           return rows.some(({ cut }) => cut);
