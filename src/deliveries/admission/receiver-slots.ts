@@ -242,18 +242,17 @@ function roomOfSilent({ inFlight, slots, now }: State, { user, receiver }: Usage
 }
 
 /**
- * Returns whether slots are left for users who come later. In the last quarter of the slots, a user
- * may have fewer than are free. Without this limit, two users whose new receivers hang took all
- * slots, until their attempts timed out.
+ * Returns whether a slot is free, and slots are left for users who come later. In the last quarter
+ * of the slots, a user may have fewer than are free. Without this limit, two users whose new
+ * receivers hang took all slots, until their attempts timed out.
  */
 function leavesSlots({ inUse, slots }: State, user: Usage): boolean {
   return inUse < Math.floor((slots * 3) / 4) || user.inUse < slots - inUse;
 }
 
 function canTake(state: State, usages: Usages): boolean {
-  const { inUse, slots, livelyLimit } = state;
+  const { inUse, livelyLimit } = state;
   return (
-    inUse < slots &&
     leavesSlots(state, usages.user) &&
     roomOfSilent(state, usages, 1) > 0 &&
     usages.limits.every(
@@ -298,9 +297,10 @@ function takeSlot(state: State, usages: Usages): ReleaseSlot {
     if (isReleased) return;
     isReleased = true;
     state.inFlight.delete(flight);
-    if (answeredMs !== undefined) receiver.isUnanswered = answeredMs === 0;
-    if (answeredMs !== undefined)
+    if (answeredMs !== undefined) {
+      receiver.isUnanswered = answeredMs === 0;
       for (const usage of [user, receiver]) usage.usualMs = blend(usage.usualMs, answeredMs);
+    }
     add(state, usages, { inUse: -1, pending: 0 });
     passOn(state);
   };
