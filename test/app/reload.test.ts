@@ -12,7 +12,7 @@ import { serviceOfSuite } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 describe("createReloader", () => {
-  const service = serviceOfSuite({ mode: "embedded" });
+  const service = serviceOfSuite({ mode: "servers" });
   /** Results of the next reads. Each read waits until the test releases it. */
   let reads: ((given: CheckedConfiguration | Error) => void)[];
   let reloader: Reloader;
