@@ -47,6 +47,13 @@ describe("acknowledgements", () => {
     expect(sent.slice(3)).to.deep.equal(["3 and before"]);
   });
 
+  it("acknowledges those after one that is still being handled", () => {
+    const acknowledgements = opened([1, 2]);
+    acknowledgements.ack(message(2));
+    acknowledgements.flush();
+    expect(sent).to.deep.equal(["2"]);
+  });
+
   it("counts a returned message as settled, and returns it at once", () => {
     const acknowledgements = opened([1, 2, 3]);
     acknowledgements.ack(message(1));

@@ -79,12 +79,30 @@ describe("createCostlyQueue", () => {
       expect(scene.handled.map((ids) => ids.length)).to.deep.equal(sizes);
     });
 
+  it("takes no more at a time after a quick batch that was not full", async () => {
+    const scene = makeScene();
+    for (let one = 0; one < 31; one++) scene.add("a", `${one}`, one < 2 ? 600 : 1);
+    await until(() => count(scene) === 31, { what: "all events" });
+
+    expect(scene.handled.map((ids) => ids.length)).to.deep.equal([1, 10, 20]);
+  });
+
   it("takes events up to the limit of bytes, and a larger one alone", async () => {
     const scene = makeScene();
     for (const [index, bytes] of [400, 600, 400, 2_000, 1].entries()) scene.add("a", `${index}`, bytes);
     await until(() => count(scene) === 5, { what: "all events" });
 
     expect(scene.handled).to.deep.equal([["0", "1"], ["2"], ["3"], ["4"]]);
+  });
+
+  it("takes all events of one turn of the event loop together", async () => {
+    const scene = makeScene();
+    scene.add("a", "0");
+    for (let step = 0; step < 20; step += 1) await Promise.resolve();
+    scene.add("a", "1");
+    await until(() => count(scene) === 2, { what: "both events" });
+
+    expect(scene.handled).to.deep.equal([["0", "1"]]);
   });
 
   it("takes later events of a resource of which none was left", async () => {

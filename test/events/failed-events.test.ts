@@ -119,8 +119,9 @@ describe("createFailedEvents", () => {
 
   it("returns those with the fewest failures first, and the others too", () => {
     fail("often", 4);
+    nowMs += 7_000;
     fail("once");
-    nowMs += 8_000;
+    nowMs += 1_000;
 
     expect([room.take(200), room.take(200)]).to.deep.equal([["once"], ["often"]]);
   });
@@ -149,6 +150,8 @@ describe("createFailedEvents", () => {
   it("is full for a resource with half of the free places of 10,000", () => {
     for (let id = 0; id < 4_999; id++) room.add(String(id), { resource: "notes" });
     expect(room.isFull("notes")).to.equal(false);
+    for (let failures = 0; failures < 2; failures += 1) room.add("4998", { resource: "notes" });
+    expect(room.isFull("notes")).to.equal(false);
     room.add("last", { resource: "notes" });
     room.add("last");
     expect([room.isFull("notes"), room.isFull("papers")]).to.deep.equal([true, false]);
@@ -158,6 +161,10 @@ describe("createFailedEvents", () => {
     expect([room.isFull("papers"), room.isFull("others")]).to.deep.equal([true, false]);
     for (let id = 0; id < 2_600; id++) room.forget(String(id));
     expect([room.isFull("notes"), room.isFull("papers")]).to.deep.equal([false, false]);
+    for (let id = 0; id < 1_349; id++) room.add(String(id), { resource: "notes" });
+    expect(room.isFull("notes")).to.equal(false);
+    room.add("1349", { resource: "notes" });
+    expect(room.isFull("notes")).to.equal(true);
 
     for (const id of room.ids()) room.forget(id);
     for (let id = 0; id < 6_000; id++) room.add(String(id), { resource: "others" });

@@ -82,6 +82,17 @@ describe("createPublishWindow", () => {
     nowMs += 1;
 
     expect([note("1", false), window.has("1")]).to.deep.equal([["1"], false]);
+    expect(note("1", false)).to.deep.equal([]);
+  });
+
+  it("keeps an event that comes back, and for two seconds again when it has left again", () => {
+    enter("1");
+    note("1", false);
+    nowMs += 2_001;
+    expect([note("1", true), window.idsInFlight()]).to.deep.equal([[], ["1"]]);
+    nowMs += 2_001;
+
+    expect([note("1", false), window.ids()]).to.deep.equal([[], ["1"]]);
   });
 
   it("gives a costly resource separate room, also for events left over", () => {
@@ -120,13 +131,19 @@ describe("createPublishWindow", () => {
     expect(window.hasRoomToCatchUp()).to.equal(true);
     enter("51", { isLeftOver: true });
     expect(window.hasRoomToCatchUp()).to.equal(false);
+
+    for (const id of window.ids()) window.leave(id);
+    enter("52", { isLeftOver: true, bytes: mib / 2 - 1 });
+    expect(window.hasRoomToCatchUp()).to.equal(true);
+    window.resize("52", mib / 2);
+    expect(window.hasRoomToCatchUp()).to.equal(false);
   });
 
   it("returns those that take too long; a costly resource's may take longer", () => {
     enter("1");
     enter("2", { resource: "papers" });
     nowMs += 100_000;
-    window.sent(["1", "2"]);
+    window.sent(["gone", "1", "2"]);
     nowMs += 5_000;
     expect(window.olderThan(5_000, 60_000)).to.deep.equal([]);
     nowMs += 1;
@@ -152,7 +169,23 @@ describe("createPublishWindow", () => {
     expect([window.hasRoomFor("4"), window.roomOf("papers")]).to.deep.equal([false, 0]);
 
     for (const id of ["1", "2", "3"]) window.leave(id);
+    window.resize("1", mib);
     expect([window.limits().free.bytes, window.limits().used.size]).to.deep.equal([4 * mib, 0]);
+  });
+
+  it("has no room for a costly resource while all of them together have 40 MB in flight", () => {
+    window = createPublishWindow({ costly: ["papers", "maps", "plans"], now: () => nowMs });
+    enter("1", { resource: "papers", bytes: 20 * mib });
+    enter("2", { resource: "maps", bytes: 20 * mib - 1 });
+    expect(window.roomOf("plans")).to.equal(200);
+
+    window.resize("2", 20 * mib);
+
+    expect([window.roomOf("plans"), window.roomOf("notes"), window.hasRoom()]).to.deep.equal([
+      0,
+      Infinity,
+      true,
+    ]);
   });
 
   it("lets the first message of a group exceed the capacity, unless others use all of it", () => {
@@ -169,12 +202,15 @@ describe("createPublishWindow", () => {
   });
 
   it("returns those that a later one has overtaken, except those of a costly resource", () => {
-    for (const id of ["1", "3", "4", "5"]) enter(id);
+    for (const id of ["1", "3", "5", "6"]) enter(id);
     enter("2", { resource: "papers" });
+    enter("4", { resource: "letters" });
     window.sent(["1", "2", "3", "5"]);
     nowMs += 10;
     window.sent(["4"]);
     note("3", false);
+    // Another process has sent it.
+    note("6", false);
     expect(window.overtaken(9)).to.deep.equal([]);
     note("4", false);
     note("5", false);

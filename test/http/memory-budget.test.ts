@@ -1,36 +1,8 @@
-import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
-import {
-  createMemoryBudget,
-  createRequestMemory,
-  defaultMemoryBudget,
-  type MemoryBudget,
-  type OpenRequest,
-} from "../../src/http/memory-budget.ts";
-import type { ApiContext } from "../../src/http/state.ts";
-
-const [ada, bob, eve] = [1, 2, 3];
-
-/** Returns whether it resolves once all pending callbacks have run. */
-async function isGranted(reservation: Promise<void>): Promise<boolean> {
-  const late = new Promise<false>((resolve) => setImmediate(() => resolve(false)));
-  return Promise.race([reservation.then(() => true), late]);
-}
-
-async function refusalOf(reservation: Promise<void>): Promise<unknown> {
-  return reservation.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
-
-async function resultOf(reservation: Promise<void>): Promise<unknown> {
-  const refusal = refusalOf(reservation);
-  const isOver = await isGranted(refusal.then(() => undefined));
-  const error = isOver ? await refusal : "waits";
-  return error instanceof AppError ? error.status : (error ?? "granted");
-}
+import { createMemoryBudget, defaultMemoryBudget } from "../../src/http/memory-budget.ts";
+import { ada, bob, eve, isGranted, refusalOf, resultOf, tryOut } from "../support/memory-results.ts";
 
 describe("createMemoryBudget", () => {
   it("lets a request wait until another releases enough memory", async () => {
@@ -80,12 +52,14 @@ describe("createMemoryBudget", () => {
     expect(await isGranted(budget.open(eve).reserve(50))).to.equal(true);
   });
 
-  for (const [whose, users, limitBytes, results] of [
-    ["a user", [ada, ada, ada, ada], 200, ["granted", "waits", "waits", 503]],
-    ["everybody", [ada, bob, ada, bob], 100, ["granted", "granted", 503, 503]],
+  for (const [whose, users, besides, limitBytes, results] of [
+    ["a user", [ada, ada, ada, ada], 0, 200, ["granted", "waits", "waits", 503]],
+    ["a user beside another", [ada, ada, ada, ada], 50, 200, ["granted", "waits", "waits", 503]],
+    ["everybody", [ada, bob, ada, bob], 0, 100, ["granted", "granted", 503, 503]],
   ] as const)
     it(`refuses the last request of ${whose} when all would wait for one another`, async () => {
       const budget = createMemoryBudget({ limitBytes, waitMs: 60_000 });
+      await budget.open(eve).reserve(besides);
       const requests = users.map((user) => budget.open(user));
       await Promise.all(requests.map((request) => request.reserve(25)));
 
@@ -218,6 +192,7 @@ describe("createMemoryBudget", () => {
     gone.hold(1000);
 
     expect(() => gone.settle(10)).to.throw(AppError);
+    expect(await refusalOf(gone.reserve(10))).to.be.instanceOf(AppError);
     expect(await isGranted(budget.open(ada).reserve(50))).to.equal(true);
   });
 
@@ -234,93 +209,58 @@ describe("createMemoryBudget", () => {
     expect(await isGranted(budget.open(ada).reserve(50))).to.equal(true);
   });
 
-  describe("with requests that wait for their clients", () => {
-    let lost: string[];
-    let budget: MemoryBudget;
+  it("takes back at once what a request needs no more whose client has left", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const left = budget.open(ada);
+    await left.reserve(50);
+    left.leave();
+    left.hold(20);
 
-    beforeEach(() => {
-      lost = [];
-      budget = createMemoryBudget({ limitBytes: 100, waitMs: 20, patienceMs: 0 });
-    });
+    expect(await isGranted(budget.open(ada).reserve(30))).to.equal(true);
+  });
 
-    /** Opens a request that holds `bytes`, and waits for its client. */
-    async function lend(userId: number, bytes: number): Promise<OpenRequest> {
-      const request = budget.open(userId);
-      await request.reserve(bytes);
-      request.lend(() => lost.push(`${userId}: ${bytes}`));
-      return request;
-    }
+  it("serves those behind a waiting request whose client leaves", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    await budget.open(ada).reserve(50);
+    await budget.open(bob).reserve(30);
+    const large = budget.open(eve);
+    const refused = refusalOf(large.reserve(40));
+    const small = budget.open(eve).reserve(10);
+    expect(await isGranted(small)).to.equal(false);
 
-    it("takes memory for a user who has none: from the user with most, the oldest request first", async () => {
-      await lend(bob, 20);
-      await lend(ada, 10);
-      await lend(ada, 40);
-      await lend(bob, 25);
+    large.leave();
 
-      expect(await isGranted(budget.open(eve).reserve(25))).to.equal(true);
-      expect(lost).to.deep.equal(["1: 10", "2: 20"]);
-    });
+    expect(await isGranted(small)).to.equal(true);
+    expect(await refused).to.be.instanceOf(AppError);
+  });
 
-    it("also takes it at once for an answer, and gives the rest to those behind", async () => {
-      await lend(ada, 50);
-      await lend(bob, 50);
-      const waiting = budget.open(4).reserve(30);
-      expect(lost).to.deep.equal(["1: 50"]);
+  it("counts what a request got after a wait until its release, and not only until the wait's limit", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
+    const first = budget.open(ada);
+    await first.reserve(50);
+    const second = budget.open(ada);
+    const granted = second.reserve(20);
+    first.release();
+    await granted;
+    await sleep(40);
+    expect(await tryOut(budget, ada, 30)).to.equal("granted");
+    expect(await tryOut(budget, ada, 31)).to.equal("waits");
 
-      const answer = budget.open(eve);
-      answer.settle(20);
-      const next = budget.open(eve);
-      next.settle(10);
+    second.release();
 
-      expect(await isGranted(waiting)).to.equal(true);
-      expect(lost).to.deep.equal(["1: 50", "2: 50"]);
-    });
+    expect(await tryOut(budget, ada, 50)).to.equal("granted");
+  });
 
-    it("takes none for a user who would have as much, and none from a waiting request", async () => {
-      await lend(ada, 30);
-      const waiting = await lend(bob, 40);
-      await lend(eve, 30);
-      const more = refusalOf(waiting.reserve(45));
+  it("counts what an answer took beyond the reservation until its release", async () => {
+    const budget = createMemoryBudget({ limitBytes: 100 });
+    const request = budget.open(ada);
+    await request.reserve(10);
+    request.settle(30);
+    expect(await tryOut(budget, ada, 21)).to.equal("waits");
 
-      expect(await isGranted(budget.open(4).reserve(35))).to.equal(false);
-      expect(lost).to.deep.equal([]);
-      expect(await more).to.be.instanceOf(AppError);
-    });
+    request.release();
 
-    it("takes none where that would not be enough", async () => {
-      await lend(ada, 10);
-      await budget.open(ada).reserve(40);
-      await budget.open(bob).reserve(50);
-
-      expect(() => budget.open(eve).settle(30)).to.throw(AppError);
-      expect(await refusalOf(budget.open(eve).reserve(30))).to.be.instanceOf(AppError);
-      expect(lost).to.deep.equal([]);
-      budget.open(eve).settle(10);
-      expect(lost).to.deep.equal(["1: 10"]);
-    });
-
-    it("takes none before its patience ends, and checks again when a wait ends", async () => {
-      budget = createMemoryBudget({ limitBytes: 100, waitMs: 100, patienceMs: 50 });
-      await lend(ada, 50);
-      await lend(bob, 50);
-
-      const waiting = budget.open(eve).reserve(10);
-      expect(await isGranted(waiting)).to.equal(false);
-
-      await waiting;
-      expect(lost).to.deep.equal(["1: 50"]);
-    });
-
-    it("takes none from a request that has ended, or whose client has sent its whole body", async () => {
-      (await lend(ada, 50)).release();
-      const sent = budget.open(ada);
-      await sent.reserve(50);
-      sent.lend(() => lost.push("sent"))();
-      await budget.open(bob).reserve(50);
-
-      expect(await refusalOf(budget.open(eve).reserve(10))).to.be.instanceOf(AppError);
-      expect(lost).to.deep.equal([]);
-    });
+    expect(await tryOut(budget, ada, 50)).to.equal("granted");
   });
 
   it("has its full size again after all releases, however often", async () => {
@@ -335,60 +275,6 @@ describe("createMemoryBudget", () => {
 
     await budget.open(ada).reserve(50);
     expect(await isGranted(budget.open(bob).reserve(50))).to.equal(true);
-  });
-});
-
-describe("createRequestMemory", () => {
-  let budget: MemoryBudget;
-  let ctx: ApiContext;
-  let end: () => void;
-  let served: Promise<unknown>;
-
-  beforeEach(() => {
-    budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
-    ctx = { res: new EventEmitter(), state: { caller: { id: ada } } } as unknown as ApiContext;
-    const work = new Promise<void>((resolve) => (end = resolve));
-    served = Promise.resolve(createRequestMemory(budget, 1000)(ctx, () => work));
-  });
-
-  const hasRoom = async (): Promise<boolean> => {
-    const other = budget.open(ada);
-    const isThere = await isGranted(other.reserve(50));
-    other.release();
-    return isThere;
-  };
-
-  it("is released when the answer is sent", async () => {
-    await ctx.state.memory.reserve(50);
-    end();
-    await served;
-    expect(await hasRoom()).to.equal(false);
-
-    ctx.res.emit("close");
-
-    expect(await hasRoom()).to.equal(true);
-  });
-
-  it("is held for work that continues after the client has left", async () => {
-    await ctx.state.memory.reserve(50);
-    ctx.res.emit("close");
-    expect(await hasRoom()).to.equal(false);
-
-    end();
-    await served;
-
-    expect(await hasRoom()).to.equal(true);
-  });
-
-  it("ends the wait of a request whose client has left", async () => {
-    const other = budget.open(ada);
-    await other.reserve(40);
-    const waiting = refusalOf(ctx.state.memory.reserve(20));
-
-    ctx.res.emit("close");
-    other.release();
-
-    expect(await waiting).to.be.instanceOf(AppError);
   });
 });
 

@@ -117,12 +117,14 @@ describe("createKnownSubscribers", () => {
     expect(idsOf("d", "e", "f")).to.deep.equal([1]);
   });
 
-  it("answers nothing for 100 ms after a reset, after any number of them", () => {
+  it("answers nothing for 100 ms after a reset, after any number of them, and forgets earlier answers", () => {
+    keep("early", []);
     known.forget();
     keep("a", []);
     nowMs += 99;
     expect(idsOf("a")).to.equal(undefined);
     nowMs += 1;
     expect(idsOf("a")).to.deep.equal([]);
+    expect(idsOf("early")).to.equal(undefined);
   });
 });

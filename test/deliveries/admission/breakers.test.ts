@@ -54,7 +54,8 @@ describe("createBreakers", () => {
     ] as const) {
       it(`opens after ${opensAfter} when one in between was ${cost}`, () => {
         fail(9);
-        tell(cost);
+        expect(breakers.openOf("a")).to.equal(undefined);
+        expect(tell(cost)).to.equal(undefined);
 
         const [first, ...others] = fail();
 

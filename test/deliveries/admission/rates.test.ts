@@ -50,6 +50,7 @@ describe("createRates", () => {
 
   it("grants one at once after a long rest, separately by subscription", async () => {
     const [one, other] = [await scene.work.addSubscription(), await scene.work.addSubscription()];
+    const idle = await scene.work.addSubscription();
     const rates = open();
     const ask = { rateLimit: 0.1, count: 3 };
 
@@ -58,13 +59,29 @@ describe("createRates", () => {
       { subscriptionId: other.id, ...ask },
     ]);
     const second = await rates.take([{ subscriptionId: one.id, ...ask }]);
+    const third = await rates.take([{ subscriptionId: idle.id, ...ask }]);
 
     expect([...first]).to.have.deep.members([
       [one.id, 1],
       [other.id, 1],
     ]);
     expect([...second]).to.deep.equal([[one.id, 0]]);
+    expect([...third]).to.deep.equal([[idle.id, 1]]);
     expect(rates.waitMs(one.id)).to.be.within(1, 10_000);
+  });
+
+  it("tells the shortest wait of those that must wait, and none when no one must", async () => {
+    const [slow, quick] = [await scene.work.addSubscription(), await scene.work.addSubscription()];
+    const rates = open();
+
+    await rates.take([{ subscriptionId: quick.id, rateLimit: 100, count: 1 }]);
+    expect(waits).to.deep.equal([]);
+    await rates.take([
+      { subscriptionId: slow.id, rateLimit: 0.1, count: 1 },
+      { subscriptionId: quick.id, rateLimit: 1, count: 1 },
+    ]);
+    expect(waits).to.have.length(1);
+    expect(waits[0]).to.be.within(500, 1_000);
   });
 
   it("grants one at once after the database's clock went back", async () => {
@@ -86,6 +103,19 @@ describe("createRates", () => {
     const useGrant = await grantsFor({ rates, log }, [{ subscriptionId: 1, rateLimit: null }]);
 
     expect(useGrant?.(1, null)).to.equal(true);
+  });
+
+  it("asks for each delivery with a limit, and permits as many as are granted", async () => {
+    const asked: unknown[] = [];
+    const rates: Pick<Rates, "take"> = {
+      take: async (requests) => (asked.push(...requests), new Map([[1, 2]])),
+    };
+    const limited = { subscriptionId: 1, rateLimit: 5 };
+
+    const useGrant = await grantsFor({ rates, log }, [limited, limited, limited]);
+
+    expect(asked).to.deep.equal([{ ...limited, count: 3 }]);
+    expect([1, 2, 3].map(() => useGrant?.(1, 5))).to.deep.equal([true, true, false]);
   });
 
   it("permits a subscription without its row of state", async () => {

@@ -3,57 +3,22 @@ import {
   createReceiverSlots,
   type SlotReservation,
   type ReceiverSlots,
-  type ReleaseSlot,
-  type SlotHolder,
+  type Used,
 } from "../../../src/deliveries/admission/receiver-slots.ts";
+import {
+  attempt,
+  begunOf,
+  enter,
+  holder,
+  stateOf,
+  visit,
+  visitAll,
+  type Visit,
+} from "../../support/slot-visits.ts";
 import { until } from "../../support/wait.ts";
 
 /** Longer than any test waits. */
 const never = 600_000;
-
-/** A visit that has entered the line. */
-interface Visit {
-  state: "waits" | "begun" | "given up";
-  release: ReleaseSlot;
-}
-
-const stateOf = ({ state }: Visit): string => state;
-
-const holder = (origin = "a", userId = 1): SlotHolder => ({ origin, userId });
-const enter = (place: SlotReservation): Visit => {
-  const visit: Visit = { state: "waits", release: () => expect.fail("it has not begun") };
-  place.enter({
-    begin(release) {
-      expect(visit.state).to.equal("waits");
-      Object.assign(visit, { state: "begun", release });
-    },
-    giveUp() {
-      expect(visit.state).to.equal("waits");
-      visit.state = "given up";
-    },
-  });
-  return visit;
-};
-const begunOf = (visits: readonly Visit[]): number => visits.filter(({ state }) => state === "begun").length;
-
-/** Reserves and enters; undefined without a place. */
-const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefined => {
-  const room = slots.roomOf(holder(origin, userId));
-  const place = slots.reserve(holder(origin, userId));
-  expect(room > 0).to.equal(place !== undefined);
-  return place && enter(place);
-};
-
-/** Enters visits while there are places. */
-const visitAll = (slots: ReceiverSlots, origin = "a", userId = 1): Visit[] => {
-  const visits: Visit[] = [];
-  for (let next = visit(slots, origin, userId); next !== undefined; next = visit(slots, origin, userId))
-    visits.push(next);
-  return visits;
-};
-/** Records a usual duration of a receiver. */
-const attempt = (slots: ReceiverSlots, durationMs: number, origin = "a", userId = 1): void =>
-  visit(slots, origin, userId)?.release(durationMs);
 
 describe("createReceiverSlots", () => {
   let nowMs: number;
@@ -145,6 +110,15 @@ describe("createReceiverSlots", () => {
       expect(visit(slots, "a", 6)?.state).to.equal("begun");
     });
 
+    it("counts one as silent also after an attempt that was not made", () => {
+      const slots = create();
+      attempt(slots, 0, "x", 7);
+      visit(slots, "x", 7)?.release();
+      hang(slots);
+
+      expect(begunOf(visitAll(slots, "x", 7))).to.equal(1);
+    });
+
     it("gives one of them a slot when there is only one slot", () => {
       const slots = create({ slots: 1 });
       visit(slots, "a", 0)?.release(0);
@@ -211,6 +185,7 @@ describe("createReceiverSlots", () => {
       [[100, 24_600], 6],
       [[100, 24_601], 2],
       [[100, 0], 2],
+      [[100, 0, 5_001], 2],
     ] as const) {
       it(`begins ${begun} attempts of eight slots after attempts of ${durationsMs.join(" and ")} ms`, () => {
         const slots = create({ livelyLimit: 6 });
@@ -316,6 +291,32 @@ describe("createReceiverSlots", () => {
       expect(visitAll(slots, "b", 2).map(stateOf)).to.deep.equal(["begun", "waits"]);
     });
 
+    it("begins all of them at once when the share of their receiver grows", () => {
+      const waiting = new Set<() => void>();
+      let share = 1;
+      const shared: Used = { inUse: 0, pending: 0 };
+      const mostOf = (): { all: number; own: number } => ({ all: share, own: share });
+      const slots = create({ perReceiver: { waiting, usedOf: () => shared, mostOf } });
+      attempt(slots, 25);
+      const visits = visitAll(slots);
+      expect(visits.map(stateOf)).to.deep.equal(["begun", "waits", "waits", "waits", "waits"]);
+
+      share = 3;
+      for (const admit of waiting) admit();
+
+      expect(begunOf(visits)).to.equal(3);
+    });
+
+    it("gives up later ones too, after a time in which none waited", async () => {
+      const slots = create({ slots: 1, patienceMs: 40 });
+      visit(slots);
+      for (const origin of ["b", "c"]) {
+        const waiting = visit(slots, origin, 2) as Visit;
+        nowMs += 41;
+        await until(() => waiting.state === "given up", { what: `the end of the patience of ${origin}` });
+      }
+    });
+
     it("begins them at once when those before end in the course of their own begin", () => {
       const slots = create({ slots: 1, perReceiver: 50, perUser: 50 });
       const [first] = [visit(slots)] as [Visit];
@@ -385,9 +386,10 @@ describe("createReceiverSlots", () => {
 
   it("counts a user's attempts also when more than 1,000 users and receivers are at work at once", () => {
     const slots = create({ slots: 10_000, perUser: 2 });
+    const first = visit(slots, "x");
     for (let count = 0; count < 600; count++) visit(slots, `stranger ${count}`, 1_000 + count);
 
-    expect(["x", "y", "z"].map((origin) => visit(slots, origin)?.state)).to.deep.equal([
+    expect([first, visit(slots, "y"), visit(slots, "z")].map((one) => one?.state)).to.deep.equal([
       "begun",
       "begun",
       undefined,

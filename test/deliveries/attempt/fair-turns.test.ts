@@ -102,6 +102,26 @@ describe("createFairTurns", () => {
     expect(begun).to.have.length(2);
   });
 
+  it("begins one at once that costs more than a turn when nothing has begun in this turn", () => {
+    const { begun, add } = makeScene(3);
+
+    add("ada", { cost: 16 });
+
+    expect(begun).to.have.length(1);
+  });
+
+  it("begins no small one while a large one of the holder waits", async () => {
+    const { begun, add } = makeScene(3);
+    add("ada");
+    add("ada", { cost: 16 });
+    add("ada");
+    expect(begun).to.have.length(1);
+
+    await nextTurn();
+
+    expect(begun).to.have.length(2);
+  });
+
   it("lets the one task of a holder pass the 100 of another", async () => {
     const { begun, add } = makeScene(3);
     add("ada", { count: 100 });
