@@ -239,7 +239,9 @@ describe("createJwtVerifier", () => {
       const first = await known.verify(token);
       expect(await known.verify(token)).to.equal(first);
       expect([known.wasVerified(token), reads]).to.deep.equal([true, 2]);
-      nowMs += 331_000;
+      nowMs += 328_000;
+      expect(known.wasVerified(token)).to.equal(true);
+      nowMs += 3_000;
       expect((await known.verify(token)).kind).to.equal("expired");
       expect(known.wasVerified(token)).to.equal(false);
     });
@@ -293,6 +295,65 @@ describe("createKeySource", () => {
       expect(asked).to.deep.equal([`${url}/.well-known/openid-configuration`]);
       expect(lines.at(-1)).to.include({ event: "jwt.keys" });
     });
+
+  it("accepts a discovery document that stays on TLS", async () => {
+    const asked: string[] = [];
+    const source = createKeySource({
+      issuer: url,
+      jwksUrl: undefined,
+      log,
+      fetchJson: async (one) => (
+        asked.push(one),
+        one.endsWith("/keys") ? { keys: [key] } : { issuer: url, jwks_uri: `${url}/keys` }
+      ),
+    });
+
+    expect((await source.get())?.keys).to.deep.equal([key]);
+    expect(asked).to.deep.equal([`${url}/.well-known/openid-configuration`, `${url}/keys`]);
+  });
+
+  it("fetches after two seconds without a set, and known keys after ten minutes", async () => {
+    let [nowMs, asked] = [50_000, 0];
+    const source = createKeySource({
+      issuer: url,
+      jwksUrl: `${url}/keys`,
+      log,
+      now: () => nowMs,
+      async fetchJson() {
+        asked += 1;
+        if (asked === 1) throw new Error("away");
+        return { keys: [key] };
+      },
+    });
+    const counts: number[] = [];
+    for (const waitMs of [0, 1_999, 1, 599_999, 1]) {
+      nowMs += waitMs;
+      await source.get();
+      counts.push(asked);
+    }
+
+    expect(counts).to.deep.equal([1, 1, 2, 2, 3]);
+  });
+
+  it("fetches for unknown keys after half a minute at the earliest", async () => {
+    let [nowMs, asked] = [50_000, 0];
+    const source = createKeySource({
+      issuer: url,
+      jwksUrl: `${url}/keys`,
+      log,
+      now: () => nowMs,
+      fetchJson: async () => ((asked += 1), { keys: [key] }),
+    });
+    await source.get();
+    const counts: number[] = [];
+    for (const waitMs of [29_999, 1, 29_999, 1]) {
+      nowMs += waitMs;
+      await source.renew();
+      counts.push(asked);
+    }
+
+    expect(counts).to.deep.equal([1, 2, 2, 3]);
+  });
 
   it("lets at most 100 requests wait for one fetch", async () => {
     const answers: ((document: unknown) => void)[] = [];
