@@ -27,12 +27,15 @@ describe("createFigures", () => {
   let statements: string[];
   /** Number of next statements that fail. */
   let faults: number;
+  /** The statement that fails, counted from 1. */
+  let faultAt: number | undefined;
 
   beforeEach(async () => {
     await scene.core.sql("DELETE FROM svc.figures");
     stop = new AbortController();
     statements = [];
     faults = 0;
+    faultAt = undefined;
   });
   afterEach(async () => {
     stop.abort();
@@ -43,7 +46,7 @@ describe("createFigures", () => {
     const figures = createFigures({
       async sql(text, values) {
         statements.push(text);
-        if (faults-- > 0) throw new Error("no connection");
+        if (faults-- > 0 || statements.length === faultAt) throw new Error("no connection");
         return scene.core.sql(text, values);
       },
       log: createMemoryLog().log,
@@ -91,6 +94,17 @@ describe("createFigures", () => {
 
     expect(statements.filter((text) => text.includes("INSERT"))).to.have.length(1);
     expect((await sums())[0]?.deliveries).to.equal(10_000);
+  });
+
+  it("writes those of more than 500 users in portions, and after a failure only the others again", async () => {
+    const figures = open(50);
+    faultAt = 2;
+    for (let user = 1; user <= 1_100; user += 1) figures.attempted(user, true);
+    figures.changed(["1100"]);
+    await until(async () => (await sums()).length === 2 * 1_101, { what: "all of them" });
+
+    const found = (await sums()).filter(({ width }) => width === "hour");
+    expect(found.map(({ deliveries }) => deliveries)).to.deep.equal([1_100, ...Array(1_100).fill(1)]);
   });
 
   it("writes counts later after a failure, and once", async () => {
