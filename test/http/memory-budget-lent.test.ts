@@ -76,6 +76,7 @@ describe("createMemoryBudget with requests that wait for their clients", () => {
   });
 
   it("takes it once from a request, also when that ends later", async () => {
+    budget = createMemoryBudget({ limitBytes: 100, waitMs: 60_000, patienceMs: 0 });
     const lender = await lend(ada, 50);
     await budget.open(bob).reserve(50);
     await budget.open(eve).reserve(10);
