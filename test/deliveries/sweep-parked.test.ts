@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
+import type { DeliveryStore } from "../../src/deliveries/store.ts";
 import type { Sweep } from "../../src/deliveries/sweep.ts";
 import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { createOwnSlots } from "../support/shared-slots.ts";
@@ -46,9 +47,14 @@ describe("createSweep", () => {
       let slots = 3;
       const isFree = (): boolean => scene.admission.held < slots;
       scene.admission.refuses = () => (isFree() ? undefined : "busy");
-      const turns = watchTurns();
-      const sweep = start({ intervalMs: never, store: turns.store });
+      const wanted: unknown[] = [];
+      const takeParked: DeliveryStore["takeParked"] = (asked) => {
+        wanted.push(...asked.wanted);
+        return scene.store.takeParked(asked);
+      };
+      const sweep = start({ intervalMs: never, store: { ...scene.store, takeParked } });
       await untilStarted(3);
+      expect(wanted).to.deep.equal([{ subscriptionId: scene.subscription.id, oldest: 2, newest: 1 }]);
       expect(startedIds()).to.have.members([line[0], line[1], line[5]].map((one) => String(one?.id)));
       expect(scene.admission.held).to.equal(3);
       expect(scene.returns).to.deep.equal([]);
@@ -58,6 +64,20 @@ describe("createSweep", () => {
 
       await untilStarted(6);
       expect(new Set(startedIds()).size).to.equal(6);
+    });
+
+    it("retries them while the slots of first attempts are taken", async () => {
+      const parked = await scene.work.addDelivery(scene.subscription, {
+        status: "retrying",
+        attempt: 1,
+        due: "parked",
+      });
+      scene.admission.refuses = ({ lane }) => (lane === "first" ? "busy" : undefined);
+
+      start({ intervalMs: never });
+      await untilStarted(1);
+
+      expect(startedIds()).to.deep.equal([String(parked.id)]);
     });
 
     it("takes the two ends in turn at a single slot", async () => {
