@@ -44,6 +44,7 @@ describe("createOutboxCursor", () => {
     for (let event = 0n; event < 30n; event += 1n)
       cursor.giveBack("notes", { from: at(2_000n, event), to: at(2_000n, event + 1n) });
     expect(left()[0]).to.equal("0..999");
+    expect(cursor.leftOver("notes", 100), "the whole, and the most of others").to.have.length(9);
     cursor.leaveAllOver();
     expect([left()[0], looksFar()[0]]).to.deep.equal(["-1..1009", true]);
   });
@@ -65,6 +66,21 @@ describe("createOutboxCursor", () => {
     expect([4, 5].map((nowMs) => cursor.hasLeftOver(["notes"], nowMs))).to.deep.equal([false, true]);
     cursor.take(alone.map((scan) => ({ scan, last: undefined, hasMore: false })));
     expect(cursor.hasLeftOver(["notes"])).to.equal(false);
+  });
+
+  it("joins what reads without the resource leave over, but nothing to a range that is read alone", () => {
+    const readOthers = (): void => cursor.advance({ xmax: (xmax += 10n), running: new Set() }, []);
+    const all = (): readonly string[] => cursor.leftOver("notes", 100).map(({ range }) => textOf(range));
+    const alone = (): readonly string[] => cursor.alone(["notes"], 5).map(({ range }) => textOf(range));
+    for (let count = 0; count < 3; count += 1) readOthers();
+    expect(all()).to.deep.equal(["-1..999", "999..1029"]);
+
+    cursor.setApart(cursor.leftOver("notes", 100).slice(1), 5);
+    readOthers();
+    for (let event = 0n; event < 30n; event += 1n)
+      cursor.giveBack("notes", { from: at(2_000n, event), to: at(2_000n, event + 1n) });
+
+    expect([alone(), all()[0], all().length]).to.deep.equal([["999..1029"], "-1..999", 9]);
   });
 
   it("keeps a range alone of which a read took nothing, and reads the events after one with others", () => {
