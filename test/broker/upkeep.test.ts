@@ -3,12 +3,12 @@ import { expect } from "chai";
 import { openLink, type Link } from "../../src/broker/link.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import { startUpkeep, type Upkeep } from "../../src/broker/upkeep.ts";
-import { createLog } from "../../src/telemetry/log.ts";
+import { createMemoryLog } from "../support/http.ts";
 import { purgeQueues } from "../support/queues.ts";
 import { amqpUrl } from "../support/services.ts";
 import { until } from "../support/wait.ts";
 
-const log = createLog({ level: "silent" });
+const { log, lines } = createMemoryLog();
 
 describe("startUpkeep", () => {
   let url: string;
@@ -59,11 +59,18 @@ describe("startUpkeep", () => {
   });
 
   it("has a fault while an exchange is missing, and declares it soon", async () => {
+    lines.splice(0);
     await other.deleteExchange(exchanges.events);
 
     expect(await upkeep.fault()).to.include("no exchange 'svc.events' in vhost");
 
     await until(async () => (await upkeep.fault()) === undefined, { what: "the exchange" });
     expect(await isTaken()).to.equal(true);
+    await upkeep.fault();
+    const told = lines.map(({ msg }) => String(msg)).filter((msg) => msg.includes("exchange"));
+    expect(told).to.deep.equal([
+      "an exchange, queue or binding is missing in RabbitMQ",
+      "RabbitMQ has all exchanges, queues and bindings again",
+    ]);
   });
 });

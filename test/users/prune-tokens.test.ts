@@ -85,6 +85,8 @@ describe("createTokensPruner", () => {
     const other = run({ keepForMs: 2000 * dayMs });
 
     await until(() => other.turns > 0, { what: "a turn" });
+    await scene.core.sql("SELECT pg_sleep(0.1)");
     expect(await names()).to.deep.equal(["old"]);
+    expect(other.turns, "statements, of which the last one found none").to.equal(1);
   });
 });
