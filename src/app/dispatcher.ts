@@ -30,12 +30,6 @@ import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
 
 /**
- * Limit for the locks of the tables that decide who may read a record. The sweep judges the
- * deliveries of all resources together.
- */
-const readerLocks = { lockLimitMs: 1_000 };
-
-/**
  * Creates the parts of `svc dispatcher` for one configuration: it fans events out, and sends
  * deliveries. Starts nothing, so that a reload can still be refused.
  */
@@ -61,7 +55,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     metrics: { ...metrics.events, ...metrics.deliveries },
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
-  const eligibility = createEligibilityOf(infrastructure, definitions, readerLocks);
+  const eligibility = createEligibilityOf(infrastructure, definitions);
   const { health, rates, figures } = createStateKeepers(infrastructure, configuration, callbacks);
   const attempts: Attempts = createAttempts({
     ...shared,
@@ -152,7 +146,7 @@ function findingOf(
   const { sql, log } = infrastructure;
   const { config, definitions } = configuration;
   const { holdForMs } = config.webhooks;
-  const eligibility = createEligibilityOf(infrastructure, definitions, readerLocks);
+  const eligibility = createEligibilityOf(infrastructure, definitions);
   const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
   const filters = createWebhookFilters({ definitions, log, budget });
   return {

@@ -5,9 +5,8 @@ import { isTimeLimitOver } from "./database-fault.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 import {
   isStalePlan,
-  lockLimitOf,
+  limitsOf,
   sentOf,
-  timeLimitOf,
   tryBatch,
   type BatchFault,
   type SentValue,
@@ -59,7 +58,7 @@ interface BatchedSqlOptions<Holder> {
  * Statement before a batch of writes. A write that meets a lock gives up soon and is run again
  * alone. The others therefore do not wait.
  */
-const shortLocks = lockLimitOf(50);
+const shortLocks = limitsOf({ lockLimitMs: 50 });
 
 type Values = readonly SentValue[];
 interface Item {
@@ -95,9 +94,8 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
   ): Promise<readonly Outcome[]> {
     const { holder, limitMs } = statement;
     const own = batch[0]?.lockLimitMs;
-    const ownLimit = own === undefined ? undefined : lockLimitOf(own);
-    const timeLimit = limitMs === undefined ? ownLimit : timeLimitOf(limitMs);
-    const before = kind === "writes" && batch.length > 1 ? shortLocks : timeLimit;
+    const limits = limitMs === undefined ? { lockLimitMs: own } : { timeLimitMs: limitMs };
+    const before = kind === "writes" && batch.length > 1 ? shortLocks : limitsOf(limits);
     const values = batch.map((item) => item.values);
     const { results, fault, ms } = await tryBatch(pool, { ...statement, values, before });
     pace.note(statement.name, ms / batch.length);

@@ -1,8 +1,8 @@
 import type { ClientBase, Pool, QueryResultRow } from "pg";
 import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
-import { isLost, lockLimitOf, runDescribed } from "./statement-batch.ts";
-import { createStatementNames, type StatementNames } from "./statement-name.ts";
+import { isLost, limitsOf, runDescribed, type StatementLimits } from "./statement-batch.ts";
+import { statementName, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and returns its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -19,27 +19,27 @@ export type Transact = <T>(work: (sql: Sql) => Promise<T>, joined?: Sql) => Prom
  * Returns SQL on a pool. A connection keeps each statement prepared for its life, because there are
  * few texts, none chosen by a request.
  *
- * @param lockLimitMs Time limit for a lock; default: the time limit of the statement. The embedded
- *   database has no locks to wait for.
- * @param salt See `createStatementNames`, like `isEmbedded`.
+ * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
+ *   names would collide.
+ * @param limits Limits of each statement. The embedded database has none.
+ * @param salt With another salt, the same text has another name. For statements on tables of the
+ *   mapping files, whose columns may get another type by a reload.
  */
 export function createSql({
   pool,
   isEmbedded,
-  lockLimitMs,
   salt = "",
+  ...limits
 }: {
   readonly pool: Pool;
   readonly isEmbedded: boolean;
-  readonly lockLimitMs?: number;
   readonly salt?: string;
-}): Sql {
-  const before = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
-  const nameOf = createStatementNames(isEmbedded, salt);
-  const names = new Map<string, string | undefined>();
-  return async (text, values = []) => {
-    const name = getOrSet(names, text, () => nameOf(text));
-    return name === undefined
+} & StatementLimits): Sql {
+  const before = limitsOf(limits);
+  const names = new Map<string, string>();
+  const nameOf = (text: string): string => getOrSet(names, text, () => statementName(salt + text));
+  return async (text, values = []) =>
+    isEmbedded
       ? (await pool.query({ text, values: [...values] })).rows
       : runDescribed(pool, { name, text, values, before });
   };

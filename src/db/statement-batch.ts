@@ -29,14 +29,21 @@ interface StatementBatch extends Statement {
   readonly before?: Statement | undefined;
 }
 
-/** Returns a statement that limits the wait for a lock of the statements after it. */
-export const lockLimitOf = (ms: number): Statement => settingOf("lock_timeout", ms);
+/** Limits of the statements after another one, in ms. Default: those of the connection. */
+export interface StatementLimits {
+  /** Limit of the wait for a lock. */
+  readonly lockLimitMs?: number | undefined;
+  readonly timeLimitMs?: number | undefined;
+}
 
-/** Returns a statement that limits the time of each statement after it. */
-export const timeLimitOf = (ms: number): Statement => settingOf("statement_timeout", ms);
-
-function settingOf(name: string, ms: number): Statement {
-  const text = `SELECT set_config('${name}', '${ms}', true)`;
+/** Returns a statement that sets the limits; undefined without any. */
+export function limitsOf({ lockLimitMs, timeLimitMs }: StatementLimits): Statement | undefined {
+  const settings = [
+    ["lock_timeout", lockLimitMs],
+    ["statement_timeout", timeLimitMs],
+  ].flatMap(([name, ms]) => (ms === undefined ? [] : [`set_config('${name}', '${ms}', true)`]));
+  if (settings.length === 0) return undefined;
+  const text = `SELECT ${settings.join(", ")}`;
   return { name: statementName(text), text };
 }
 

@@ -1,7 +1,8 @@
 import { Pool, type ClientBase } from "pg";
 import { inTransaction } from "./sql.ts";
-import { isStalePlan, lockLimitOf, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
-import type { StatementNames } from "./statement-name.ts";
+import { isStalePlan, limitsOf, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
+import { statementName, type StatementNames } from "./statement-name.ts";
+import { unsampledComment } from "./traceparent.ts";
 
 /** Runs one statement. Its rows have PostgreSQL's texts of the values, by position. */
 export type TextSql = (text: string, values: readonly unknown[]) => Promise<TextRow[]>;
@@ -17,7 +18,7 @@ const asText = { getTypeParser: () => (text: string) => text };
  * @param lockLimitMs Limit of the wait for a lock, on a pool. Default: the limit of the statement.
  */
 export function createTextSql(over: Pool | ClientBase, names: StatementNames, lockLimitMs?: number): TextSql {
-  const before = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
+  const before = limitsOf({ lockLimitMs });
   const runByPg: TextSql = (text, values) =>
     before !== undefined && over instanceof Pool
       ? inTransaction(over, before.text, (client) => runUnnamed(client, text, values))

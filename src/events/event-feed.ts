@@ -156,7 +156,7 @@ export function createEventFeed(given: EventFeedOptions): EventFeed {
     async find(uuid, caller, resources) {
       const [row] = await options.sql<EventRow>(findText, [String(idOfUuid(uuid)), uuid]);
       if (row === undefined || !resources.includes(row.resource)) return undefined;
-      const [isReadable] = await judgeAll(options, [row], caller);
+      const [isReadable] = await judgeFirst(options, [row], caller);
       return isReadable === true ? (await presentFitting(options, [row], caller))[0] : undefined;
     },
   };
@@ -184,9 +184,14 @@ async function readPage(
   let next = span.order === "ASC" ? span.above : span.until + 1n;
   for (let portions = 0; hasMore && portions < mostPortions && readable.length < take; portions += 1) {
     const looked = await lookAt(options, query, span);
-    const answers = await judgeAll(options, looked.rows, caller);
+    const answers = await judgeFirst(options, looked.rows, caller);
     readable.push(...looked.rows.filter((_, index) => answers[index]));
     ({ next, hasMore } = looked);
+    const lastJudged = looked.rows[answers.length - 1];
+    if (lastJudged !== undefined && answers.length < looked.rows.length) {
+      [next, hasMore] = [BigInt(lastJudged.id), true];
+      break;
+    }
     span = span.order === "ASC" ? { ...span, above: next } : { ...span, until: next - 1n };
   }
   // The newest page is requested repeatedly, so its size is remembered. Other pages do not predict
@@ -232,10 +237,10 @@ async function lookAt(
 }
 
 /**
- * Returns the verdicts. Throws when one cannot be decided now, because a skipped event would never
- * be shown.
+ * Returns the verdicts of the first events, up to one that cannot be decided now: a skipped event
+ * would never be shown. Throws when it is the first.
  */
-async function judgeAll(
+async function judgeFirst(
   { judge }: EventFeedOptions,
   rows: readonly EventRow[],
   user: Caller,
@@ -245,10 +250,13 @@ async function judgeAll(
     rows.map(({ id, resource, ownerId }) => ({ event: { id, resource, owner_id: ownerId }, user })),
     which,
   );
-  return answers.map((answer) => {
-    if (answer === undefined) throw new AppError("server.unavailable", "Server Error");
-    return answer;
-  });
+  const verdicts: boolean[] = [];
+  for (const answer of answers) {
+    if (answer === undefined) break;
+    verdicts.push(answer);
+  }
+  if (rows.length > 0 && verdicts.length === 0) throw new AppError("server.unavailable", "Server Error");
+  return verdicts;
 }
 
 /** Presents a page, or as many of its first events as fit into a connection's limit. */
@@ -276,7 +284,9 @@ async function present(
   const { sql, present: presentAll } = options;
   if (rows.length === 0) return [];
   const changed = rows.filter(({ hasPrevious }) => hasPrevious);
-  const judged = changed.length === 0 ? [] : await judgeAll(options, changed, caller, "previous");
+  const judged = changed.length === 0 ? [] : await judgeFirst(options, changed, caller, "previous");
+  const undecided = changed[judged.length];
+  if (undecided !== undefined) throw new ResultTooLargeError(mostTextBytes, rows.indexOf(undecided));
   const shown = changed.filter((_, index) => judged[index]);
   const found = await sql<DataRow>(dataText, [rows.map(({ id }) => id), shown.map(({ id }) => id)]);
   const records = new Map(found.map(({ id, data }) => [id, data ?? erased]));

@@ -6,7 +6,7 @@ import type { AccessRule, Definition, Definitions } from "../mapping/definition.
 import { isAdminFor, type AccessConditions } from "../resources/access.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { EventReaders } from "./find-readers.ts";
-import { filteredReaders, judgeFilter, type ReadFilter } from "./read-filter.ts";
+import { filteredReaders, judgeFilter, type Judging, type ReadFilter } from "./read-filter.ts";
 import { isService } from "./service-events.ts";
 import { pairKey } from "./snapshot-judge.ts";
 import type { SnapshotColumn } from "./snapshot-row-sql.ts";
@@ -81,7 +81,7 @@ export interface Eligibility {
   ): Promise<readonly (boolean | undefined)[]>;
 }
 
-interface EligibilityOptions {
+interface EligibilityOptions extends Pick<Judging, "quickSql"> {
   readonly definitions: Definitions;
   readonly access: Pick<AccessConditions, "readFilter">;
   /** Reads the snapshots of events. */
@@ -91,8 +91,7 @@ interface EligibilityOptions {
 
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
-  /** Time until which a resource's filter is not applied after a failure, by resource. */
-  const resting = new Map<string, number>();
+  const judging: Judging = { quickSql: options.quickSql, resting: new Map(), slow: new Map() };
   /** Returns the filter of a resource; undefined when its rule is not a filter. */
   const filterOf = (resource: string): ReadFilter | undefined => {
     const definition = definitions.get(resource);
@@ -129,8 +128,8 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
       for (const [resource, own] of groupBy(pairs, ({ event }) => event.resource)) {
         const filter = filterOf(resource);
         if (filter === undefined) continue;
-        const passed = await judgeFilter({ ...options, resting }, filter, own, which);
-        for (const pair of own) verdicts.set(pair, passed?.has(pairKey(pair.event.id, pair.user.id)));
+        const passed = await judgeFilter({ ...options, ...judging }, filter, own, which);
+        for (const pair of own) verdicts.set(pair, passed.get(pairKey(pair.event.id, pair.user.id)));
       }
       return pairs.map((pair) => {
         const { event, user } = pair;

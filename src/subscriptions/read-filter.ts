@@ -6,6 +6,7 @@ import { alternativesOf } from "../querying/alternatives.ts";
 import type { Condition } from "../querying/condition.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import { findReaders, type EventReaders } from "./find-readers.ts";
+import { judgeInTime, type SlowReaders } from "./judge-in-time.ts";
 import { judgeSnapshots, type JudgedPair } from "./snapshot-judge.ts";
 import type { SnapshotColumn } from "./snapshot-row-sql.ts";
 
@@ -43,31 +44,45 @@ export async function filteredReaders(
   return ids.map((id) => readers.get(id) ?? []);
 }
 
+/** State of the filters that judge pairs. */
+export interface Judging {
+  /** Reads the snapshots of several events, with the limit `judgeLimitMs`. */
+  readonly quickSql: Sql;
+  /** Time until which a resource's filter is not applied after a failure, by resource. */
+  readonly resting: Map<string, number>;
+  readonly slow: SlowReaders;
+}
+
 /**
- * Returns the keys of the pairs that pass the filter of `access.read`; undefined when the filter
- * fails or rests.
+ * Returns by key whether the pairs pass the filter of `access.read`. Leaves out pairs that cannot
+ * be decided now, and all while the filter fails or rests.
  */
 export async function judgeFilter(
-  options: ReadFilterOptions & { readonly resting: Map<string, number> },
+  options: ReadFilterOptions & Judging,
   { definition, condition }: ReadFilter,
   pairs: readonly JudgedPair[],
   which: SnapshotColumn,
-): Promise<ReadonlySet<string> | undefined> {
-  const { resting } = options;
-  if (performance.now() < (resting.get(definition.name) ?? 0)) return undefined;
-  const ids = [...new Set(pairs.map(({ event }) => event.id))];
-  try {
+): Promise<ReadonlyMap<string, boolean>> {
+  const { resting, slow } = options;
+  const { name: resource } = definition;
+  if (performance.now() < (resting.get(resource) ?? 0)) return new Map();
+  const ask = async (asked: readonly JudgedPair[]): Promise<ReadonlySet<string>> => {
+    const sql = asked.length > 1 ? options.quickSql : options.sql;
+    const ids = [...new Set(asked.map(({ event }) => event.id))];
     const found = await withoutUnfit(options, { definition, ids }, (some) => {
-      const own = pairs.filter(({ event }) => some.includes(event.id));
-      return judgeSnapshots(options.sql, definition, condition, own, which);
+      const own = asked.filter(({ event }) => some.includes(event.id));
+      return judgeSnapshots(sql, definition, condition, own, which);
     });
     return new Set(found.flatMap((one) => [...one]));
+  };
+  try {
+    return await judgeInTime({ ask, resource, slow }, pairs);
   } catch (error) {
     // The deliveries of other resources must not wait for this one.
-    if (isOfTables(error)) resting.set(definition.name, performance.now() + restMs);
+    if (isOfTables(error)) resting.set(resource, performance.now() + restMs);
     else if (databaseFaultOf(error).kind === "unavailable") throw error;
-    options.log.error({ err: error, resource: definition.name }, "access.read failed");
-    return undefined;
+    options.log.error({ err: error, resource }, "access.read failed");
+    return new Map();
   }
 }
 

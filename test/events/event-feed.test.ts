@@ -30,6 +30,8 @@ describe("createEventFeed", () => {
   let readsPrevious: boolean;
   /** Whether the readers are known. */
   let isKnown: boolean;
+  /** Most events whose readers are decided together. */
+  let mostJudged: number;
   /** Most events that are presented together. */
   let mostAtOnce: number;
   /** Most events that a statement can read in time. */
@@ -44,6 +46,7 @@ describe("createEventFeed", () => {
     horizon = 1_000_000n;
     readsPrevious = true;
     isKnown = true;
+    mostJudged = Infinity;
     mostAtOnce = Infinity;
     mostInTime = Infinity;
     presented = [];
@@ -54,8 +57,8 @@ describe("createEventFeed", () => {
       horizon: () => Promise.resolve(horizon),
       judge: (pairs, which) =>
         Promise.resolve(
-          pairs.map(({ event, user }) =>
-            isKnown
+          pairs.map(({ event, user }, index) =>
+            isKnown && index < mostJudged
               ? event.owner_id === String(user.id) && (which !== "previous" || readsPrevious)
               : undefined,
           ),
@@ -266,6 +269,21 @@ describe("createEventFeed", () => {
     expect(presented).to.deep.equal([5, 2, 1]);
     mostInTime = 0;
     expect(await codeOfRead()).to.equal("server.unavailable");
+  });
+
+  it("ends a page before an event whose readers cannot be decided yet, and skips none", async () => {
+    await write(3, { owner: 8 });
+    await write(4, { trigger: "on_update" });
+    mostJudged = 5;
+
+    const first = await read(0n, 10);
+    const back = await readBack(undefined, 10);
+
+    expect([idsOf(first), first.next, first.hasMore]).to.deep.equal([[4, 5], 5n, true]);
+    expect([idsOf(back), back.next, back.hasMore]).to.deep.equal([[7, 6, 5, 4], 3n, true]);
+    mostJudged = 1;
+    expect(idsOf(await read(3n, 10))).to.deep.equal([4]);
+    expect(idsOf(await read(0n, 10))).to.deep.equal([]);
   });
 
   it("fails when the readers cannot be decided, and skips nothing", async () => {

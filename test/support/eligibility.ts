@@ -9,7 +9,12 @@ const noDatabase: Sql = () => Promise.reject(new Error("owners and admins are no
 /** Returns the eligibility of the resources. Without `sql`, no resource may have a filter. */
 export function eligibilityOf(
   definitions: Definitions,
-  { sql = noDatabase, log = createLog({ level: "silent" }) }: { readonly sql?: Sql; readonly log?: Log } = {},
+  {
+    sql = noDatabase,
+    quickSql = sql,
+    log = createLog({ level: "silent" }),
+  }: { readonly sql?: Sql; readonly quickSql?: Sql; readonly log?: Log } = {},
 ): Eligibility {
-  return createEligibility({ definitions, access: createAccessConditions(definitions), sql, log });
+  const access = createAccessConditions(definitions);
+  return createEligibility({ definitions, access, sql, quickSql, log });
 }
