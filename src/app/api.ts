@@ -49,7 +49,8 @@ import type { BatchTurns } from "../resources/record-routes.ts";
 import { createRecordTurns, type RecordTurns } from "../resources/store-turns.ts";
 import type { Assembly } from "./workers.ts";
 import { createTurnsOfUsers, type Presence } from "../http/presence.ts";
-import { createTurns, type Turns } from "../kit/turns.ts";
+import { createFairPlaces } from "../kit/fair-places.ts";
+import type { Turns } from "../kit/turns.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
 import type { TokenProvider } from "../users/provider.ts";
 
@@ -313,5 +314,5 @@ function recordTurnsOf(pool: Pool): RecordTurns {
 function createBatchTurns(pool: Pool, presence: Presence): BatchTurns {
   const all = halfOf(pool);
   const users = createTurnsOfUsers(Math.max(1, all - 1), presence);
-  return { users, all: createTurns<string>(all), waitMs: 20_000 };
+  return { users, all: createFairPlaces(all), waitMs: 20_000 };
 }

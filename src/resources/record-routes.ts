@@ -10,6 +10,7 @@ import { urlAt, type UrlOf } from "../http/url-of.ts";
 import type { Caller } from "../kit/caller.ts";
 import { overloadedError } from "../kit/errors.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
+import type { FairPlaces } from "../kit/fair-places.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { AccessConditions } from "./access.ts";
@@ -31,8 +32,7 @@ import {
  */
 export interface BatchTurns {
   readonly users: Turns;
-  /** Turns that all users share, under one holder. */
-  readonly all: Turns<string>;
+  readonly all: FairPlaces;
   /**
    * Limit of the wait of a batch for both turns. Its answer must come within the 60 s of
    * http/server.ts.
@@ -185,15 +185,14 @@ async function inBatchTurn(
   // A waiting batch does not block other requests of its user.
   if (!(await ctx.state.turn.pause(() => users.takeWithin(id, waitMs)))) throw overloadedError(5);
   try {
-    if (!(await all.takeWithin("", deadline - performance.now()))) throw overloadedError(5);
-    try {
+    const done = await all.runWithin(id, deadline - performance.now(), async () => {
       // A client that has left would not get the result of the write.
-      if (ctx.res.destroyed) return;
+      if (ctx.res.destroyed) return true;
       await checkSender(ctx);
       await act();
-    } finally {
-      all.leave("");
-    }
+      return true;
+    });
+    if (done === undefined) throw overloadedError(5);
   } finally {
     users.leave(id);
   }

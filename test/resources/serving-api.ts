@@ -12,6 +12,7 @@ import { addResourceRoutes } from "../../src/resources/routes.ts";
 import { createCursors } from "../../src/querying/cursor.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
 import { createRecordTurns } from "../../src/resources/store-turns.ts";
+import { createFairPlaces } from "../../src/kit/fair-places.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { createPosts } from "../support/posts.ts";
@@ -72,7 +73,7 @@ export async function startApi(
     maxPerPage: 100,
     recordTurns: createRecordTurns({ places: 10, connections: 16 }),
     ...createPosts(served.database.pool, createSecretBox(Buffer.alloc(32))),
-    batchTurns: { users: createTurns(1), all: createTurns<string>(2), waitMs: batchWaitMs },
+    batchTurns: { users: createTurns(1), all: createFairPlaces(2), waitMs: batchWaitMs },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
     access: createAccessConditions(resources),
     cursors: createCursors("a secret of the tests"),
