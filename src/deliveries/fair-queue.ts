@@ -3,6 +3,8 @@
  */
 export interface FairQueue<Item> {
   readonly size: number;
+  /** Returns the number of items of a holder. */
+  sizeOf(holder: string): number;
   add(holder: string, item: Item): void;
   /** Takes the next items, within a number and a total cost. A single item may cost more. */
   take(most: { readonly items: number; readonly cost: number }): readonly Item[];
@@ -24,9 +26,11 @@ interface HolderLine<Item> {
  *
  * @param costOf Returns the cost of an item; undefined when it must wait for the next batch.
  *   `isFirst` tells that the batch has no other item of the holder yet.
+ * @param costInBatch Returns what an item counts in the total cost of its batch. Default: its cost.
  */
 export function createFairQueue<Item>(
   costOf: (item: Item, given: { readonly holder: string; readonly isFirst: boolean }) => number | undefined,
+  costInBatch: (item: Item, cost: number) => number = (_item, cost) => cost,
 ): FairQueue<Item> {
   const lines = new Map<string, HolderLine<Item>>();
   let size = 0;
@@ -42,6 +46,7 @@ export function createFairQueue<Item>(
     get size() {
       return size;
     },
+    sizeOf: (holder) => lines.get(holder)?.waiting.length ?? 0,
     add(holder, item) {
       const line = lines.get(holder);
       if (line === undefined) lines.set(holder, { holder, waiting: [item], dueAt: clock });
@@ -58,14 +63,16 @@ export function createFairQueue<Item>(
         const line = nextOf(left);
         if (line === undefined) break;
         const { holder, waiting } = line;
-        const cost = costOf(waiting[0] as Item, { holder, isFirst: !holders.has(holder) });
-        if (cost === undefined || (taken.length > 0 && spent + cost > most.cost)) {
+        const item = waiting[0] as Item;
+        const cost = costOf(item, { holder, isFirst: !holders.has(holder) });
+        const more = cost === undefined ? Infinity : costInBatch(item, cost);
+        if (cost === undefined || (taken.length > 0 && spent + more > most.cost)) {
           left.delete(line);
           continue;
         }
         taken.push(waiting.shift() as Item);
         holders.add(holder);
-        spent += cost;
+        spent += more;
         clock = line.dueAt;
         line.dueAt += cost;
         if (waiting.length > 0) continue;

@@ -11,9 +11,11 @@ interface Scene {
   readonly acked: string[];
   readonly requeued: string[];
   /** Adds a message, and returns whether it was accepted. */
-  readonly add: (resource: string, id: string, bytes?: number) => boolean;
+  readonly add: (resource: string, id: string, bytes?: number, owner?: string) => boolean;
   /** Cost of a batch of one event. */
   costMs: number;
+  /** Additional cost of each event of an owner. */
+  readonly costOf: Map<unknown, number>;
   /** Blocks batches while it is set. */
   gate: Promise<void> | undefined;
 }
@@ -25,24 +27,26 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
     acked: [],
     requeued: [],
     costMs: 0,
+    costOf: new Map(),
     gate: undefined,
     queue: createCostlyQueue({
       async handle(messages) {
         scene.handled.push(messages.map(({ messageId }) => messageId));
         await scene.gate;
-        nowMs += messages.length * scene.costMs;
+        for (const { headers } of messages)
+          nowMs += scene.costMs + (scene.costOf.get(headers["x-svc-owner"]) ?? 0);
       },
       maxItems: 200,
       maxBytes: 1_000,
       mostWaiting,
       now: () => nowMs,
     }),
-    add: (resource, messageId, bytes = 1) =>
+    add: (resource, messageId, bytes = 1, owner = undefined) =>
       scene.queue.add(resource, {
         messageId,
         routingKey: `${resource}.on_create`,
         body: Buffer.alloc(bytes),
-        headers: {},
+        headers: owner === undefined ? {} : { "x-svc-owner": owner },
         ack: () => void scene.acked.push(messageId),
         requeue: () => void scene.requeued.push(messageId),
       } satisfies IncomingMessage),
@@ -57,24 +61,24 @@ describe("createCostlyQueue", () => {
     const scene = makeScene();
     for (let one = 0; one < 100; one++) scene.add("slow", `${one}`);
     await until(() => count(scene) === 100, { what: "all events" });
-    scene.costMs = 1_000;
-    for (let one = 0; one < 200; one++) scene.add("heavy", `h${one}`);
-    await until(() => count(scene) === 300, { what: "the events that take long" });
+    scene.costMs = 60;
+    for (let one = 0; one < 30; one++) scene.add("heavy", `h${one}`);
+    await until(() => count(scene) === 130, { what: "the events that take long" });
 
     const sizes = scene.handled.map((ids) => ids.length);
-    expect(sizes.slice(0, 4)).to.deep.equal([10, 20, 40, 30]);
-    expect(sizes.slice(4, 9)).to.deep.equal([10, 5, 2, 1, 1]);
+    expect(sizes.slice(0, 5)).to.deep.equal([1, 10, 20, 40, 29]);
+    expect(sizes.slice(5)).to.deep.equal([1, 10, 5, 5, 5, 4]);
   });
 
   for (const [costMs, sizes] of [
-    [24, [10, 20]],
-    [26, [10, 10, 10]],
+    [24, [1, 10, 20]],
+    [26, [1, 10, 10, 10]],
   ] as const)
     it(`takes ${sizes.join(", ")} events of ${costMs} ms: more after less than a quarter of a second`, async () => {
       const scene = makeScene();
       scene.costMs = costMs;
-      for (let one = 0; one < 30; one++) scene.add("a", `${one}`);
-      await until(() => count(scene) === 30, { what: "all events" });
+      for (let one = 0; one < 31; one++) scene.add("a", `${one}`);
+      await until(() => count(scene) === 31, { what: "all events" });
 
       expect(scene.handled.map((ids) => ids.length)).to.deep.equal(sizes);
     });
@@ -89,10 +93,10 @@ describe("createCostlyQueue", () => {
 
   it("takes events up to the limit of bytes, and a larger one alone", async () => {
     const scene = makeScene();
-    for (const [index, bytes] of [400, 600, 400, 2_000, 1].entries()) scene.add("a", `${index}`, bytes);
-    await until(() => count(scene) === 5, { what: "all events" });
+    for (const [index, bytes] of [1, 400, 600, 400, 2_000, 1].entries()) scene.add("a", `${index}`, bytes);
+    await until(() => count(scene) === 6, { what: "all events" });
 
-    expect(scene.handled).to.deep.equal([["0", "1"], ["2"], ["3"], ["4"]]);
+    expect(scene.handled).to.deep.equal([["0"], ["1", "2"], ["3"], ["4"], ["5"]]);
   });
 
   it("takes all events of one turn of the event loop together", async () => {
@@ -123,7 +127,46 @@ describe("createCostlyQueue", () => {
     await until(() => count(scene) === 101, { what: "all events" });
 
     // The first batches of both, and no second one.
-    expect(scene.handled.flat().indexOf("late")).to.equal(20);
+    expect(scene.handled.flat().indexOf("late")).to.equal(2);
+  });
+
+  it("lets the events of other owners pass the slow ones of one, and keeps the order of each", async () => {
+    const scene = makeScene();
+    scene.costOf.set("eve", 2_000);
+    for (let one = 0; one < 30; one++) scene.add("a", `e${one}`, 1, "eve");
+    await until(() => count(scene) >= 11, { what: "the first batch and another event" });
+    for (let one = 0; one < 20; one++) scene.add("a", `b${one}`, 1, "bob");
+    scene.add("a", "cleo", 1, "cleo");
+    await until(() => count(scene) === 51, { what: "all events" });
+
+    expect(
+      scene.handled
+        .filter((ids) => ids.length > 1)
+        .flat()
+        .some((id) => id.startsWith("e")),
+    ).to.equal(false);
+    const order = scene.handled.flat();
+    const later = order.slice(order.indexOf("b0"));
+    expect(later.slice(0, 22).filter((id) => id.startsWith("e"))).to.have.lengthOf.at.most(2);
+    for (const owner of ["e", "b"]) {
+      const own = order.filter((id) => id.startsWith(owner)).map((id) => Number(id.slice(1)));
+      expect(own).to.deep.equal(own.toSorted((one, other) => one - other));
+    }
+  });
+
+  it("accepts an event of an owner who has none, when another has filled the part of the resource", async () => {
+    const scene = makeScene({ mostWaiting: 60 });
+    scene.gate = new Promise(() => undefined);
+    scene.add("a", "a turn", 1, "eve");
+    await until(() => scene.handled.length === 1, { what: "a batch without an end" });
+    const added = (owner: string, most: number): number =>
+      Array.from({ length: most }, (_, one) => scene.add("a", `${owner}${one}`, 1, owner)).filter(Boolean)
+        .length;
+
+    expect([added("eve", 60), added("bob", 2), added("eve", 1)]).to.deep.equal([40, 1, 0]);
+    const others = Array.from({ length: 10 }, (_, one) => added(`other ${one}`, 1));
+    expect(others.filter((count) => count === 1)).to.have.length(4);
+    expect(scene.add("b", "of another resource")).to.equal(true);
   });
 
   it("leaves room for other resources, however many messages of one wait", async () => {
@@ -154,7 +197,8 @@ describe("createCostlyQueue", () => {
     open?.();
     await stopped;
 
-    expect(taken.filter(Boolean)).to.have.length(20);
+    // The batch has one of the first ten.
+    expect(taken.filter(Boolean)).to.have.length(11);
     expect(scene.requeued).to.have.length(20);
     expect(scene.handled).to.have.length(1);
   });
