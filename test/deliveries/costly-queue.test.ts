@@ -41,7 +41,7 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
       mostWaiting,
       now: () => nowMs,
     }),
-    add: (resource, messageId, bytes = 1, owner = undefined) =>
+    add: (resource, messageId, bytes = 1, owner) =>
       scene.queue.add(resource, {
         messageId,
         routingKey: `${resource}.on_create`,
@@ -165,7 +165,7 @@ describe("createCostlyQueue", () => {
 
     expect([added("eve", 60), added("bob", 2), added("eve", 1)]).to.deep.equal([40, 1, 0]);
     const others = Array.from({ length: 10 }, (_, one) => added(`other ${one}`, 1));
-    expect(others.filter((count) => count === 1)).to.have.length(4);
+    expect(others.filter((accepted) => accepted === 1)).to.have.length(4);
     expect(scene.add("b", "of another resource")).to.equal(true);
   });
 
