@@ -17,7 +17,9 @@ export function createEligibilityOf(
   definitions: Definitions,
 ): Eligibility {
   const access = createAccessConditions(definitions);
-  const shared = { pool: database.pool, isEmbedded, salt: typesOf(definitions), lockLimitMs };
+  // When most rows are of one team, the planner expects as many of each, and reads the whole table.
+  const settings = { lockLimitMs, isByIndex: true };
+  const shared = { pool: database.pool, isEmbedded, salt: typesOf(definitions), ...settings };
   const sql = createSql(shared);
   const quickSql = createSql({ ...shared, timeLimitMs: judgeLimitMs });
   return createEligibility({ definitions, access, sql, quickSql, log });

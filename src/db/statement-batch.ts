@@ -29,19 +29,22 @@ interface StatementBatch extends Statement {
   readonly before?: Statement | undefined;
 }
 
-/** Limits of the statements after another one, in ms. Default: those of the connection. */
+/** Settings of the statements after another one. Default: those of the connection. */
 export interface StatementLimits {
-  /** Limit of the wait for a lock. */
+  /** Limit of the wait for a lock, in ms. */
   readonly lockLimitMs?: number | undefined;
   readonly timeLimitMs?: number | undefined;
+  /** Whether statements read no table as a whole where an index leads to the rows. */
+  readonly isByIndex?: boolean;
 }
 
 /** Returns a statement that sets the limits; undefined without any. */
-export function limitsOf({ lockLimitMs, timeLimitMs }: StatementLimits): Statement | undefined {
+export function limitsOf({ lockLimitMs, timeLimitMs, isByIndex }: StatementLimits): Statement | undefined {
   const settings = [
     ["lock_timeout", lockLimitMs],
     ["statement_timeout", timeLimitMs],
-  ].flatMap(([name, ms]) => (ms === undefined ? [] : [`set_config('${name}', '${ms}', true)`]));
+    ["enable_seqscan", isByIndex === true ? "off" : undefined],
+  ].flatMap(([name, value]) => (value === undefined ? [] : [`set_config('${name}', '${value}', true)`]));
   if (settings.length === 0) return undefined;
   const text = `SELECT ${settings.join(", ")}`;
   return { name: statementName(text), text };

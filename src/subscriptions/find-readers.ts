@@ -125,8 +125,9 @@ function placeText(
   });
   const column = columnText(alias, field);
   const value = field.isList ? `unnest(${column})` : column;
-  const text = `SELECT DISTINCT ${value} AS named FROM (SELECT) AS one ${steps.map((step) => `JOIN ${step}`).join(" ")}`;
-  return `SELECT u.id FROM (${text} OFFSET 0) AS given ${userText(sameUser(field.type, by), resource)}
+  // Without OFFSET 0, the planner may read all rows in the order of `named`, to make them distinct.
+  const text = `SELECT ${value} AS named FROM (SELECT) AS one ${steps.map((step) => `JOIN ${step}`).join(" ")} OFFSET 0`;
+  return `SELECT u.id FROM (SELECT DISTINCT named FROM (${text}) AS every OFFSET 0) AS given ${userText(sameUser(field.type, by), resource)}
     WHERE NOT (SELECT are_few FROM size) AND (${conditionText(bindToUsers(when), "t", parameters)})`;
 }
 
