@@ -78,7 +78,8 @@ export function createApi({
   /** Options of every route with a POST. */
   const posts = { answerPost: createAnswerPost(secretBox, inTransaction) };
   const access = createAccessConditions(definitions);
-  const eligibility = createEligibilityOf(infrastructure, definitions);
+  // Otherwise eight users whose records take long to judge would keep all requests waiting.
+  const eligibility = createEligibilityOf(infrastructure, definitions, { atOnce: halfOf(database.pool) });
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,

@@ -1,4 +1,5 @@
-import { createSql } from "../db/sql.ts";
+import { createSql, type Sql } from "../db/sql.ts";
+import { createTurns } from "../kit/turns.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
@@ -12,15 +13,24 @@ import { typesOf } from "./statement-names.ts";
  */
 const lockLimitMs = 1_000;
 
+/**
+ * @param atOnce Most statements at a time. Default: as many as there are connections.
+ */
 export function createEligibilityOf(
   { database, isEmbedded, log }: Pick<Storage, "database" | "isEmbedded" | "log">,
   definitions: Definitions,
+  { atOnce = Infinity }: { readonly atOnce?: number } = {},
 ): Eligibility {
+  const turns = createTurns<"all">(atOnce);
+  const inTurn =
+    (sql: Sql): Sql =>
+    (text, values) =>
+      turns.run("all", () => sql(text, values));
   const access = createAccessConditions(definitions);
   // When most rows are of one team, the planner expects as many of each, and reads the whole table.
   const settings = { lockLimitMs, isByIndex: true };
   const shared = { pool: database.pool, isEmbedded, salt: typesOf(definitions), ...settings };
-  const sql = createSql(shared);
-  const quickSql = createSql({ ...shared, timeLimitMs: judgeLimitMs });
+  const sql = inTurn(createSql(shared));
+  const quickSql = inTurn(createSql({ ...shared, timeLimitMs: judgeLimitMs }));
   return createEligibility({ definitions, access, sql, quickSql, log });
 }

@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createEligibilityOf } from "../../src/app/eligibility.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 import { definition, definitionsOf, field, ownersOnly } from "../support/definitions.ts";
+import { until } from "../support/wait.ts";
 
 const teams = definition({ name: "teams", fields: [] });
 const references = { resource: "teams", field: "id", as: "team", onDelete: "cascade" } as const;
@@ -66,6 +68,43 @@ describe("createEligibilityOf", () => {
       expect(selector.groupsOf([0])).to.deep.equal([{ kind: "flag" }, { kind: "owner", userId: 7 }]);
       expect((await readRows()) - before).to.be.within(1, 10);
     } finally {
+      await database.close();
+    }
+  });
+
+  it("leaves connections to other statements while several users wait for a lock of a rule", async () => {
+    const database = await openDatabase({ url: core.url, poolSize: 2, isEmbedded: false });
+    const locking = await core.database.pool.connect();
+    const connect = (): Promise<unknown> => database.pool.query("SELECT pg_sleep(0.05)");
+    try {
+      await Promise.all([connect(), connect()]);
+      await locking.query("BEGIN; LOCK TABLE members IN ACCESS EXCLUSIVE MODE");
+      const log = createLog({ level: "silent" });
+      const definitions = definitionsOf(teams, members, reports);
+      const eligibility = createEligibilityOf({ database, isEmbedded: false, log }, definitions, {
+        atOnce: 1,
+      });
+      let judged = 0;
+      const verdicts = [1, 2, 3].map(async (id) => {
+        const user = { id, name: "", email: "", isAdmin: false, claims: {} };
+        const event = { id: "1", resource: "reports", owner_id: null };
+        const [verdict] = await eligibility.judge([{ event, user }]);
+        judged += 1;
+        return verdict;
+      });
+
+      const isWaiting = async (): Promise<boolean> =>
+        (await core.sql("SELECT FROM pg_locks WHERE NOT granted AND relation = 'members'::regclass")).length >
+        0;
+      await until(isWaiting, { what: "a statement that waits" });
+      await sleep(50);
+      await database.pool.query("SELECT 1");
+
+      expect(judged).to.equal(0);
+      await locking.query("ROLLBACK");
+      expect(await Promise.all(verdicts)).to.deep.equal([false, false, false]);
+    } finally {
+      locking.release();
       await database.close();
     }
   });
