@@ -14,6 +14,7 @@ import { batchAttacks } from "./batch-attacks.ts";
 import { connectionAttacks } from "./connection-attacks.ts";
 import { listAttacks } from "./list-attacks.ts";
 import { prefix, type Scene } from "./scene.ts";
+import { sharedAttacks } from "./shared-attacks.ts";
 
 function makeLarge(scene: Scene): Promise<void> {
   return makeRecords(
@@ -162,4 +163,5 @@ export const attacks: readonly Attack[] = [
   ...connectionAttacks,
   ...batchAttacks,
   ...listAttacks,
+  ...sharedAttacks,
 ];

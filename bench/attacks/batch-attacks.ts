@@ -3,7 +3,7 @@ import { type Attack, fresh, notes, removeRecords, sends } from "./attack.ts";
 /** Limit of the service for the operations of one batch. */
 const mostOperations = 1_000;
 
-function batchOf(count: number, fields: object = {}): string {
+export function batchOf(count: number, fields: object = {}): string {
   const operations = Array.from({ length: count }, () => `{"method":"create","data":${fresh(fields)}}`);
   return `{"operations":[${operations.join(",")}]}`;
 }

@@ -1,5 +1,5 @@
-import { hashToken, mintToken } from "../../src/users/token.ts";
 import { callerOf } from "../call-api.ts";
+import { addAccomplices, byAccomplices } from "./accomplices.ts";
 import { type Attack, attackerId, makeRecords, notes, sends, together } from "./attack.ts";
 import type { Scene } from "./scene.ts";
 
@@ -12,19 +12,9 @@ function makeMany(scene: Scene): Promise<void> {
   );
 }
 
-/** Tokens of five users who attack together. */
-const accomplices = Array.from({ length: 5 }, mintToken);
-
-/** Makes the five users, each with many records. */
+/** Makes five users, each with many records. */
 async function makeAccomplices(scene: Scene): Promise<void> {
-  await scene.sql(
-    `WITH added AS (
-       INSERT INTO svc.users (name, email) SELECT 'eve ' || hash, hash || '@example.com' FROM unnest($1::text[]) AS given (hash)
-       ON CONFLICT DO NOTHING RETURNING id, name
-     )
-     INSERT INTO svc.tokens (user_id, name, hash) SELECT id, 'attack', decode(substr(name, 5), 'hex') FROM added`,
-    [accomplices.map((token) => hashToken(token).toString("hex"))],
-  );
+  await addAccomplices(scene, 5);
   await makeRecords(
     scene,
     `INSERT INTO notes (reference, amount, text, user_id)
@@ -77,11 +67,7 @@ export const listAttacks: readonly Attack[] = [
     prepare: makeAccomplices,
     async run(attacker, signal) {
       const path = `${notes}?${conditions}&sort=text&per_page=1`;
-      await together(25, signal, () => {
-        const [token = ""] = accomplices.splice(0, 1);
-        accomplices.push(token);
-        return attacker.send({ method: "GET", path, token });
-      });
+      await byAccomplices(5, 25, signal, (token) => attacker.send({ method: "GET", path, token }));
     },
   },
   {

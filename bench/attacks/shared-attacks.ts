@@ -1,0 +1,72 @@
+import { addAccomplices, byAccomplices } from "./accomplices.ts";
+import { type Attack, fresh, notes, removeRecords } from "./attack.ts";
+import { batchOf } from "./batch-attacks.ts";
+import { prefix, type Scene } from "./scene.ts";
+
+const users = 10;
+
+async function makeUsers(scene: Scene): Promise<void> {
+  await addAccomplices(scene, users);
+  await removeRecords(scene);
+}
+
+/** Makes 100 events of each user, with records of 40 KB. */
+async function makeEvents(scene: Scene): Promise<void> {
+  await makeUsers(scene);
+  await scene.sql(
+    `INSERT INTO notes (reference, amount, text, meta, user_id)
+     SELECT name || i, 1, repeat('é', 20000), '{"a":[1,2,3,{"b":"c"}]}', id FROM svc.users, generate_series(1, 100) AS i WHERE name LIKE 'eve %'`,
+  );
+}
+
+const texts = Array.from({ length: 50 }, (_, index) => ({ text: { contains: `é${index}` } }));
+const filter = JSON.stringify({ resource: "notes", events: ["on_create"], filter: { or: texts } });
+
+/** Attacks by ten users at once, which shares of a user alone do not bound. */
+export const sharedAttacks: readonly Attack[] = [
+  {
+    name: "batches of 1,000 creates of ten users",
+    prepare: makeUsers,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "POST", path: `${notes}/batch`, body: batchOf(1_000), token }),
+      ),
+  },
+  {
+    name: "creates of 1 MB of ten users",
+    prepare: makeUsers,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "POST", path: notes, body: fresh({ text: "a".repeat(900_000) }), token }),
+      ),
+  },
+  {
+    name: "previews of ten users",
+    prepare: makeEvents,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "POST", path: `${prefix}/webhooks/preview`, body: filter, token }),
+      ),
+  },
+  {
+    name: "pages of old events of ten users",
+    prepare: makeEvents,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "GET", path: `${prefix}/events?after=0&per_page=100`, token }),
+      ),
+  },
+  {
+    name: "streams of old events of ten users",
+    prepare: makeEvents,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({
+          method: "GET",
+          path: `${prefix}/events/stream?after=0`,
+          token,
+          leavesAfterMs: 500,
+        }),
+      ),
+  },
+];
