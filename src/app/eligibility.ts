@@ -13,9 +13,7 @@ import { typesOf } from "./statement-names.ts";
  */
 const lockLimitMs = 1_000;
 
-/**
- * @param atOnce Most statements at a time. Default: as many as there are connections.
- */
+/** @param atOnce Most statements at a time. Default: as many as there are connections. */
 export function createEligibilityOf(
   { database, isEmbedded, log }: Pick<Storage, "database" | "isEmbedded" | "log">,
   definitions: Definitions,

@@ -43,8 +43,8 @@ const withUsersText = (ids: string): string => `
 /** SQL expression of a time: a subscription that is off since before it gets no more deliveries. */
 const endOf = (holdForMs: string): string => `now() - ${holdForMs} * interval '1 millisecond'`;
 
-/** Most pairs that are judged together. */
-const mostPairs = 10_000;
+/** Most pairs that are judged together, so that they take less than `judgeLimitMs`. */
+const mostPairs = 2_000;
 
 /**
  * Returns the subscriptions that would get each event if they were on, in the events' order. Each

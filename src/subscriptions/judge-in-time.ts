@@ -57,17 +57,18 @@ export async function judgeInTime(
   if (together.length > 0 && (await isJudged(together))) for (const [name] of quick) ofUsers.delete(name);
   const beganAt = performance.now();
   for (const [name, own] of ofUsers) {
-    // The statement of all was that of the user.
-    const isKnown = own.length === together.length;
-    let most = slow.get(name) ?? (isKnown ? Math.ceil(own.length / divisor) : own.length);
-    if (performance.now() - beganAt > apartMs) most = 1;
+    // The statement of all was that of this user.
+    if (!slow.has(name) && quick.length === 1)
+      setBounded(slow, [name, Math.ceil(own.length / divisor)], mostUsers);
+    const isLate = performance.now() - beganAt > apartMs;
+    let most = isLate ? 1 : (slow.get(name) ?? own.length);
     let askedAt = performance.now();
     while (!(await isJudged(own.slice(0, most)))) {
       most = Math.ceil(Math.min(most, own.length) / divisor);
       setBounded(slow, [name, most], mostUsers);
       askedAt = performance.now();
     }
-    if (performance.now() - askedAt > quickMs) continue;
+    if (isLate || !slow.has(name) || performance.now() - askedAt > quickMs) continue;
     if (2 * most < mostPairs) setBounded(slow, [name, 2 * most], mostUsers);
     else slow.delete(name);
   }
