@@ -72,6 +72,8 @@ export function createFairPlaces(places: number, now: () => number = () => perfo
         setBounded(dueAtOf, [holder, dueAt + now() - beganAt], mostHolders);
         taken -= 1;
         beginNext();
+        // A long action of an hour ago must not count.
+        if (taken === 0) dueAtOf.clear();
       }
     },
   };

@@ -60,6 +60,19 @@ describe("createFairPlaces", () => {
     expect(begun).to.deep.equal(["a", "b", "c", "d", "e", "f"]);
   });
 
+  it("forgets what actions took when all have ended", async () => {
+    void run(1, "a");
+    await turn();
+    await end("a", 30_000);
+    void run(2, "b");
+    void run(1, "c");
+    void run(3, "d");
+    await turn();
+    await end("b", 10);
+
+    expect(begun).to.deep.equal(["a", "b", "c"]);
+  });
+
   it("returns undefined after the limit, and gives the place to the next", async () => {
     const first = run(1, "first");
     const late = await run(2, "late", 1);
