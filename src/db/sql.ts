@@ -2,7 +2,7 @@ import type { ClientBase, Pool, QueryResultRow } from "pg";
 import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
 import { isLost, limitsOf, runDescribed, type StatementLimits } from "./statement-batch.ts";
-import { statementName, type StatementNames } from "./statement-name.ts";
+import { createStatementNames, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and returns its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -19,11 +19,8 @@ export type Transact = <T>(work: (sql: Sql) => Promise<T>, joined?: Sql) => Prom
  * Returns SQL on a pool. A connection keeps each statement prepared for its life, because there are
  * few texts, none chosen by a request.
  *
- * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
- *   names would collide.
  * @param limits Limits of each statement. The embedded database has none.
- * @param salt With another salt, the same text has another name. For statements on tables of the
- *   mapping files, whose columns may get another type by a reload.
+ * @param salt See `createStatementNames`, like `isEmbedded`.
  */
 export function createSql({
   pool,
@@ -36,10 +33,11 @@ export function createSql({
   readonly salt?: string;
 } & StatementLimits): Sql {
   const before = limitsOf(limits);
-  const names = new Map<string, string>();
-  const nameOf = (text: string): string => getOrSet(names, text, () => statementName(salt + text));
-  return async (text, values = []) =>
-    isEmbedded
+  const nameOf = createStatementNames(isEmbedded, salt);
+  const names = new Map<string, string | undefined>();
+  return async (text, values = []) => {
+    const name = getOrSet(names, text, () => nameOf(text));
+    return name === undefined
       ? (await pool.query({ text, values: [...values] })).rows
       : runDescribed(pool, { name, text, values, before });
   };

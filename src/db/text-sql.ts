@@ -1,8 +1,7 @@
 import { Pool, type ClientBase } from "pg";
 import { inTransaction } from "./sql.ts";
 import { isStalePlan, limitsOf, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
-import { statementName, type StatementNames } from "./statement-name.ts";
-import { unsampledComment } from "./traceparent.ts";
+import type { StatementNames } from "./statement-name.ts";
 
 /** Runs one statement. Its rows have PostgreSQL's texts of the values, by position. */
 export type TextSql = (text: string, values: readonly unknown[]) => Promise<TextRow[]>;

@@ -1,12 +1,13 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
+import { ResultTooLargeError } from "../db/result-limit.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Trigger } from "../mapping/definition.ts";
 import { createPageSizes, type PageSizes } from "../querying/page-sizes.ts";
 import type { Captured, PresentedAll } from "./event-presenter.ts";
-import { presentStored, type StoredEvent } from "./present-stored.ts";
+import { mostTextBytes, presentStored, type StoredEvent } from "./present-stored.ts";
 
 /** Filter of the events that a caller requests. */
 export interface FeedQuery {

@@ -18,7 +18,7 @@ export interface Payload {
 }
 
 /** Most bytes of the texts, because many events may show one large related record. */
-const mostTextBytes = 4 * 1024 ** 2;
+export const mostTextBytes = 4 * 1024 ** 2;
 
 /**
  * Presents captured events of any resources. Returns their JSON by event id; undefined for an event
