@@ -62,7 +62,7 @@ export interface DeliveryHistory {
   read(options: DeliveryPart): Promise<DeliveryPage>;
   find(id: string): Promise<DeliveryRow | undefined>;
   /** Returns the payload of an event's deliveries; undefined when it was erased. */
-  payloadOf(eventId: string): Promise<Payload | undefined>;
+  payloadOf(event: Pick<DeliveryRow, "eventId" | "eventUuid">): Promise<Payload | undefined>;
   /** Returns how many bytes that is, without reading them; 0 when it was erased. */
   payloadBytesOf(eventId: string): Promise<number>;
   /** Returns the parts of a delivery's requests that `DeliveryRow` lacks. */
@@ -194,8 +194,8 @@ export function createDeliveryHistory({
       );
     },
     find: (id) => findDelivery(sql, id),
-    async payloadOf(eventId) {
-      return (await sql<Payload>(dataText, [[eventId]]))[0];
+    async payloadOf({ eventId, eventUuid }) {
+      return (await sql<Payload>(dataText, [[eventId], [eventUuid]]))[0];
     },
     async payloadBytesOf(eventId) {
       const [size] = await sql<{ readonly bytes: number }>(payloadBytesText, [eventId]);

@@ -55,7 +55,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     const [attempts, extraHeaders, payload] = await Promise.all([
       history.attemptsOf(delivery.id),
       history.extraHeadersOf(delivery.id),
-      isReadable ? history.payloadOf(delivery.eventId) : undefined,
+      isReadable ? history.payloadOf(delivery) : undefined,
     ]);
     ctx.body = {
       ...presentDelivery(delivery),

@@ -160,7 +160,11 @@ export const findOrphanedText = `
   SELECT subscription_id AS id, (SELECT id FROM svc.subscriptions WHERE id = waiting.subscription_id) IS NULL AS "isOrphaned"
   FROM waiting WHERE subscription_id IS NOT NULL LIMIT $2`;
 
-export const dataText = `SELECT event_id AS id, data, previous FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
+/** By id and UUID: after a fail-over, another event may have the row id of a lost one. */
+export const dataText = `
+  SELECT event.uuid, kept.data, kept.previous FROM unnest($1::bigint[], $2::uuid[]) AS given (id, uuid)
+  JOIN svc.events AS event ON event.id = given.id AND event.uuid = given.uuid
+  JOIN svc.event_data AS kept ON kept.event_id = event.id`;
 
 const endedText = (ids: string): string => `ended AS (
     DELETE FROM svc.flights WHERE id = ANY(${ids}::uuid[]) RETURNING id, delivery_ids

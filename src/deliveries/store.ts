@@ -25,7 +25,7 @@ import {
   takeParkedText,
   unlockedText,
 } from "./store-texts.ts";
-import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
+import { toTaken, type TakenDeliveries, type TakenDelivery, type TakenRow } from "./taken.ts";
 
 /** A subscription with deliveries that wait for a slot, or are held. */
 export type WaitingSubscription = {
@@ -92,8 +92,10 @@ export interface DeliveryStore {
     readonly after: number;
     readonly limit: number;
   }): Promise<readonly WaitingSubscription[]>;
-  /** Returns the payloads of events, by event id. */
-  dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, PayloadBytes>>;
+  /** Returns the payloads of the events of deliveries, by the UUID of the event. */
+  dataOf(
+    deliveries: readonly Pick<TakenDelivery, "eventId" | "eventUuid">[],
+  ): Promise<ReadonlyMap<string, PayloadBytes>>;
   /**
    * Writes outcomes and their attempts, and ends flights. Returns the status of each delivery that
    * was written: a delivery that was cancelled during its POST stays cancelled. Other deliveries of
@@ -212,11 +214,15 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     async findParked({ after, limit }) {
       return sql<WaitingSubscription>(findParkedText, [after, limit]);
     },
-    async dataOf(eventIds) {
-      const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
+    async dataOf(deliveries) {
+      const events = new Map(deliveries.map(({ eventId, eventUuid }) => [eventUuid, eventId]));
+      const rows = await sql<{ uuid: string } & Payload>(dataText, [
+        [...events.values()],
+        [...events.keys()],
+      ]);
       return new Map(
-        rows.map(({ id, data, previous }) => [
-          id,
+        rows.map(({ uuid, data, previous }) => [
+          uuid,
           { data: Buffer.from(data), previous: previous === null ? undefined : Buffer.from(previous) },
         ]),
       );

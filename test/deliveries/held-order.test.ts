@@ -92,9 +92,9 @@ describe("the order of held deliveries", () => {
     scene.open(success, {
       store: {
         ...scene.store,
-        async dataOf(eventIds) {
+        async dataOf(deliveries) {
           if (refusals-- > 0) throw Object.assign(new Error("cancelled"), { code: "57014" });
-          return scene.store.dataOf(eventIds);
+          return scene.store.dataOf(deliveries);
         },
       },
     });

@@ -94,8 +94,9 @@ describe("createDeliveryStore", () => {
       expectNear(flight?.endsAt, 60);
       expect(await scene.work.queued(row?.id ?? 0n)).to.equal(null);
       expect(await scene.work.outbox()).to.deep.equal([]);
-      expect(await scene.store.dataOf([String(event.id), "9"])).to.deep.equal(
-        new Map([[String(event.id), { data: Buffer.from(`{"of":${event.id}}`), previous: undefined }]]),
+      const none = { eventId: "9", eventUuid: randomUUID() };
+      expect(await scene.store.dataOf([newDelivery(event), none])).to.deep.equal(
+        new Map([[event.uuid, { data: Buffer.from(`{"of":${event.id}}`), previous: undefined }]]),
       );
       expect(databaseTimeMs).to.be.closeTo(Date.now(), 5_000);
     });
@@ -126,7 +127,7 @@ describe("createDeliveryStore", () => {
       });
 
       expect(await scene.work.outbox()).to.deep.equal([]);
-      expect((await scene.store.dataOf([String(event.id)])).size).to.equal(0);
+      expect((await scene.store.dataOf([newDelivery(event)])).size).to.equal(0);
     });
 
     it("makes nothing of an event that is not in the outbox, and continues with the others", async () => {
@@ -143,7 +144,7 @@ describe("createDeliveryStore", () => {
       expect([...ids.keys()]).to.deep.equal([other.uuid]);
       expect(await scene.work.deliveries()).to.have.length(2);
       expect((await scene.work.flights()).map(({ deliveryIds }) => deliveryIds.length)).to.deep.equal([1, 1]);
-      expect((await scene.store.dataOf(["9000000"])).size).to.equal(0);
+      expect((await scene.store.dataOf([stranger])).size).to.equal(0);
     });
 
     it("leaves events in the outbox while more of their deliveries follow, and makes each delivery once", async () => {

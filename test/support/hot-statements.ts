@@ -42,6 +42,9 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     "SELECT id, uuid FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id",
     [backlog],
   );
+  const recorded = await plain<{ eventId: string; eventUuid: string }>(
+    `SELECT id AS "eventId", uuid AS "eventUuid" FROM svc.events WHERE id <= ${backlog.length}`,
+  );
   const flying = await plain<{ id: string; uuid: string; flightId: string }>(
     `SELECT delivery.id, uuid, flights.id AS "flightId" FROM svc.flights CROSS JOIN unnest(delivery_ids) AS taken (delivery_id) JOIN svc.deliveries AS delivery ON delivery.id = delivery_id
       ORDER BY delivery.id LIMIT ${batch}`,
@@ -117,8 +120,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     {
       name: "dataOf",
       pool: "pool",
-      mostRead: 2 * batch,
-      run: (sql) => createDeliveryStore({ sql }).dataOf(backlog.map((_, index) => String(index + 1))),
+      mostRead: 4 * batch,
+      run: (sql) => createDeliveryStore({ sql }).dataOf(recorded),
     },
     {
       name: "record",

@@ -101,7 +101,7 @@ export function flightMsOf(timeoutMs: number): number {
 interface State {
   readonly options: AttemptsOptions;
   readonly writer: OutcomeWriter;
-  readonly data: Batcher<string, PayloadBytes | undefined>;
+  readonly data: Batcher<DeliveryInFlight, PayloadBytes | undefined>;
   /** Gives users turns to begin attempts. */
   readonly nextTurn: ReturnType<typeof createFairTurns>;
   /** Reports a delivery that this process has no key for. */
@@ -117,9 +117,9 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const writer = createOutcomeWriter(options);
   const data: State["data"] = createBatcher({
     maxItems: mostAtOnce,
-    async handle(eventIds) {
-      const found = await options.store.dataOf([...new Set(eventIds)]);
-      return eventIds.map((id) => found.get(id));
+    async handle(deliveries) {
+      const found = await options.store.dataOf(deliveries);
+      return deliveries.map(({ eventUuid }) => found.get(eventUuid));
     },
   });
   const nextTurn = createFairTurns(begunPerTurn);
@@ -308,7 +308,7 @@ type Unmade = "unmade" | "erased" | "stopped" | "late";
 async function post(state: State, { delivery, signing }: Signed): Promise<MadeAttempt | Unmade> {
   const { options, data, nextTurn } = state;
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
-  const found = delivery.payload ?? (await data.add(delivery.eventId));
+  const found = delivery.payload ?? (await data.add(delivery));
   if (found === undefined) return "erased";
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
   const body = deliveryBody({ event, resource, eventUuid, uuid, ...payload, timestamp });
