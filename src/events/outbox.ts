@@ -104,8 +104,8 @@ export interface Outbox {
    *   limit.
    */
   find(ids: readonly string[], maxBytes?: number): Promise<readonly FoundEvent[]>;
-  /** Returns the ids that are still in the outbox. */
-  waiting(ids: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Returns the transactions of the events with these ids that are still in the outbox, by id. */
+  waiting(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Returns every resource that has events in the outbox. */
   resources(): Promise<readonly string[]>;
 }
@@ -220,8 +220,8 @@ const findText = `
   ORDER BY entry.event_id`;
 
 const waitingText = `
-  SELECT entry.event_id AS id FROM unnest($1::bigint[]) AS asked (id)
-  CROSS JOIN LATERAL (SELECT event_id FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry`;
+  SELECT entry.event_id AS id, entry.transaction_id AS transaction FROM unnest($1::bigint[]) AS asked (id)
+  CROSS JOIN LATERAL (SELECT event_id, transaction_id FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry`;
 
 const resourcesText = `
   WITH RECURSIVE ${valuesCte("waiting", "resource", { table: "svc.outbox" })}
@@ -244,8 +244,9 @@ export function createOutbox({
       return ids.length === 0 ? [] : sql<FoundEvent>(findText, [ids, shownAsCaptured, maxBytes]);
     },
     async waiting(ids) {
-      if (ids.length === 0) return new Set();
-      return new Set((await sql<{ id: string }>(waitingText, [ids])).map(({ id }) => id));
+      if (ids.length === 0) return new Map();
+      const rows = await sql<Pick<OutboxEvent, "id" | "transaction">>(waitingText, [ids]);
+      return new Map(rows.map(({ id, transaction }) => [id, transaction]));
     },
     async resources() {
       return (await sql<{ resource: string }>(resourcesText)).map(({ resource }) => resource);

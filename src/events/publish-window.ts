@@ -48,7 +48,7 @@ export interface PublishWindow {
    * Records which of the checked events are still in the outbox. Removes events that left the
    * outbox long enough ago, and returns their ids.
    */
-  note(asked: ReadonlySet<string>, waiting: ReadonlySet<string>): readonly string[];
+  note(asked: ReadonlySet<string>, waiting: Pick<ReadonlySet<string>, "has">): readonly string[];
   /**
    * Returns the ids of events that were sent and are still in the outbox after this time.
    *

@@ -159,6 +159,9 @@ async function check(state: RelayState): Promise<void> {
   const waiting = await outbox.waiting([...asked]);
   if (!isAll) state.checksInVain = waiting.size === asked.size ? state.checksInVain + 1 : 0;
   for (const id of window.note(asked, waiting)) failed.arrived(id);
+  // After a fail-over, another event may have the row id of a lost one.
+  for (const [id, transaction] of waiting)
+    if ((window.get(id)?.transaction ?? transaction) !== transaction) retryLater(state, id);
   if (now() < state.nextDepthMs || window.olderThan(lostAfterMs, requeueAfterMs).length === 0) return;
   state.nextDepthMs = now() + checkMs;
   const depth = await broker.depth(queues.fanout);
@@ -200,7 +203,7 @@ async function retryFailed(state: RelayState): Promise<void> {
   if (ids.length === 0) return;
   let events: readonly FoundEvent[];
   let unread: readonly string[];
-  let waiting: ReadonlySet<string>;
+  let waiting: ReadonlyMap<string, string>;
   try {
     events = await options.outbox.find(ids, Math.min(free.bytes, mostBytesRead));
     const found = new Set(events.map(({ id }) => id));
