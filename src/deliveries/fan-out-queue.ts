@@ -70,5 +70,9 @@ export function createFanOutQueue({
       for (const message of waiting.empty()) message.requeue();
       await running;
     },
+    /** Takes messages again after `stop`. */
+    resume(): void {
+      isStopped = false;
+    },
   };
 }

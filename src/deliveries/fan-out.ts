@@ -10,7 +10,7 @@ import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { codeOf } from "../kit/errors.ts";
-import { aborted, pause, type Worker } from "../kit/worker.ts";
+import { createAlarm, endsWithin, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import { createCostlyQueue } from "./costly-queue.ts";
 import type { Figures } from "./figures.ts";
@@ -58,6 +58,14 @@ const batchBytes = 4 * 1024 ** 2;
  * which is as many as four relays have of it in flight.
  */
 const mostCostly = 1_200;
+/**
+ * A batch that takes longer waits for the database, or makes thousands of deliveries. An answer
+ * over a connection that fails silently is given up after 35 s.
+ */
+const lateMs = 5_000;
+/** The longest time of a timer. The consumption then begins again. */
+const longestMs = 2 ** 31 - 1;
+const prefetch = 2 * batchSize + mostCostly;
 
 /**
  * Turns each event into one delivery per matching subscription. The same commit removes the event
@@ -71,10 +79,16 @@ export function createFanOut(options: FanOutOptions): Worker {
   return {
     name: "fan-out",
     async run(signal) {
+      let away = createAlarm();
       const handle = (messages: readonly IncomingMessage[]): Promise<void> =>
-        handleMessages({ ...options, queue }, messages, signal);
+        handleMessages({ ...options, queue, leave }, messages, signal);
+      const leave = (): void => away.wake();
       const queue: FanOutQueue = createFanOutQueue({
-        handle,
+        async handle(messages) {
+          const work = handle(messages);
+          if (!(await endsWithin(lateMs, work))) leave();
+          await work;
+        },
         mostItems: batchSize,
         mostCost: batchCost,
       });
@@ -94,11 +108,18 @@ export function createFanOut(options: FanOutOptions): Worker {
         // The event stays in the outbox, and the relay publishes it again later.
         else if (!costly.add(resource, message)) message.ack();
       };
-      const prefetch = 2 * batchSize + mostCostly;
-      const consumption = await broker.consume({ queue: queues.fanout, prefetch, onMessage });
-      await aborted(signal);
-      await consumption.stop();
-      await Promise.all([queue.stop(), costly.stop()]);
+      while (!signal.aborted) {
+        const consumption = await broker.consume({ queue: queues.fanout, prefetch, onMessage });
+        await away.wait(longestMs, signal);
+        await consumption.stop();
+        // Not awaited, because a costly batch may take long, and must not delay the others.
+        void costly.stop();
+        await queue.stop();
+        await untilAnswered(options, signal);
+        away = createAlarm();
+        queue.resume();
+      }
+      await costly.stop();
       await attempts.drain();
     },
   };
@@ -106,6 +127,24 @@ export function createFanOut(options: FanOutOptions): Worker {
 
 interface FanOut extends FanOutOptions {
   readonly queue: Pick<FanOutQueue, "note">;
+  /**
+   * Ends the consumption until the database answers. Without this, a process without the database
+   * keeps half of all events from another dispatcher.
+   */
+  readonly leave: () => void;
+}
+
+/** Waits until the statement that writes deliveries is answered, here of none. */
+async function untilAnswered({ store, flightMs, log }: FanOutOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await store.insert({ events: [], deliveries: [], isComplete: true, flightMs });
+      return;
+    } catch (error) {
+      log.error({ err: error }, "fan-out waits for the database; trying again");
+      await pause(1_000, signal);
+    }
+  }
 }
 
 async function handleMessages(
@@ -169,7 +208,8 @@ async function fanOutOrHalve(
     const isAway = databaseFaultOf(error).kind === "unavailable" && !isTooMuch(error);
     if (isAway || signal.aborted) {
       log.error({ err: error }, "fan-out turn failed; giving the events back");
-      // Without the pause, the messages would come back at once while the database is unavailable.
+      options.leave();
+      // Without the pause, the messages would come back before the consumption has stopped.
       await pause(1_000, signal);
       for (const { message, span } of batch) {
         span.end("failed");

@@ -85,6 +85,84 @@ describe("createFanOut", () => {
   });
 
   describe("with a fault", () => {
+    it("takes no events while the database is down, which others have", async () => {
+      const events = [scene.event, ...(await addEvents(4))];
+      let isAway = true;
+      let tries = 0;
+      start({
+        store: {
+          async insert(insertion) {
+            tries += 1;
+            if (isAway) throw Object.assign(new Error("cut"), { code: "ECONNREFUSED" });
+            return scene.store.insert(insertion);
+          },
+        },
+      });
+      await scene.broker.publish(events.slice(0, 2).map(messageOf));
+      await until(() => tries >= 3, { what: "two more statements" });
+      await scene.broker.publish(events.slice(2).map(messageOf));
+      const before = tries;
+      await until(() => tries >= before + 2, { what: "two more statements" });
+      expect(await scene.broker.depth(queues.fanout)).to.equal(5);
+
+      isAway = false;
+
+      await until(() => scene.started.length === 5, { what: "every attempt" });
+    });
+
+    it("returns the events that wait behind a batch that the database does not answer", async () => {
+      const events = [scene.event, ...(await addEvents(4))];
+      let isAnswered = false;
+      start({
+        store: {
+          async insert(insertion) {
+            await until(() => isAnswered, { what: "the answer", timeoutMs: 30_000 });
+            return scene.store.insert(insertion);
+          },
+        },
+      });
+      await scene.broker.publish(events.slice(0, 1).map(messageOf));
+      await until(() => scene.admission.held === 1, { what: "the first event" });
+      await scene.broker.publish(events.slice(1).map(messageOf));
+
+      const untilReady = (count: number): Promise<unknown> =>
+        until(async () => (await scene.broker.depth(queues.fanout)) === count, { what: `${count} others` });
+      await untilReady(0);
+
+      await untilReady(4);
+      isAnswered = true;
+
+      await until(() => scene.started.length === 5, { what: "every attempt" });
+    });
+
+    it("continues after the database was down, beside a costly batch that takes long", async () => {
+      const costly = await scene.work.addEvent({ resource: "papers" });
+      let isAway = false;
+      let hasEnded = false;
+      start({
+        isKnown: () => true,
+        eligibility: { ...notesEligibility(), isCostly: (resource) => resource === "papers" },
+        store: {
+          async insert(insertion) {
+            if (insertion.events[0]?.uuid === costly.uuid)
+              await until(() => hasEnded, { what: "the end", timeoutMs: 30_000 });
+            else if (isAway) throw Object.assign(new Error("cut"), { code: "ECONNREFUSED" });
+            return scene.store.insert(insertion);
+          },
+        },
+      });
+      await scene.broker.publish([messageOf({ ...costly, resource: "papers" })]);
+      await until(async () => (await scene.broker.depth(queues.fanout)) === 0, { what: "the batch" });
+      isAway = true;
+      await scene.broker.publish([messageOf(scene.event)]);
+      await untilFailed();
+      isAway = false;
+
+      await until(() => scene.started.length === 1, { what: "the attempt" });
+      expect(await scene.work.outbox()).to.deep.equal([costly.id]);
+      hasEnded = true;
+    });
+
     it("returns the events while the database is down, with their slots, and loses none", async () => {
       const events = [scene.event, ...(await addEvents(4))];
       let isAway = true;
