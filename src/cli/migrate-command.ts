@@ -1,9 +1,11 @@
 import type { Command } from "commander";
 import {
+  printJson,
   replaceControlCharacters,
   withOpened,
   type CommandOptions,
   type JsonOption,
+  type OutputRow,
 } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { AdminContext } from "./context.ts";
@@ -38,7 +40,8 @@ export function addMigrateCommand(
         const byHand = await loadHandMigrations(config.configDir);
         if (options.plan) {
           const plan = await planMigration({ url, definitions, byHand });
-          terminal.stdout(options.json ? jsonOfPlan(plan) : textOfPlan(plan));
+          if (options.json) printJson(terminal, jsonOfPlan(plan));
+          else terminal.stdout(textOfPlan(plan));
           if (plan.impossible.length > 0)
             throw new OperatorError("The existing rows and objects do not allow the migration.");
           return;
@@ -53,7 +56,8 @@ export function addMigrateCommand(
           log,
           actor,
         });
-        terminal.stdout(options.json ? jsonOfReport(report) : textOfReport(report));
+        if (options.json) printJson(terminal, jsonOfReport(report));
+        else terminal.stdout(textOfReport(report));
       }),
     );
 }
@@ -121,13 +125,13 @@ function isTitleStatement(title: string, sql: string): boolean {
   return sql.replace(/\s+/g, " ").startsWith(title);
 }
 
-function jsonOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+function jsonOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: MigrationPlan): OutputRow {
   const given = byHand.map(({ name, sql, isInTransaction }) => ({
     name,
     sql,
     in_transaction: isInTransaction,
   }));
-  return json({ by_hand: given, steps, losses, impossible, notes, left_alone: leftAlone });
+  return { by_hand: given, steps, losses, impossible, notes, left_alone: leftAlone };
 }
 
 function textOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {
@@ -141,17 +145,13 @@ function textOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport):
   ].join("\n");
 }
 
-function jsonOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): string {
-  return json({
+function jsonOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): OutputRow {
+  return {
     steps: steps.map(({ title }) => title),
     notes,
     left_alone: leftAlone,
     duration_ms: durationMs,
-  });
-}
-
-function json(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
+  };
 }
 
 /**

@@ -124,7 +124,7 @@ export function printDone(
  * Prints JSON. Escapes the characters that could steer the terminal and that JSON may contain as
  * they are: answers of receivers have any.
  */
-function printJson(terminal: Terminal, value: unknown): void {
+export function printJson(terminal: Terminal, value: unknown): void {
   const text = JSON.stringify(value, null, 2).replace(/[\x7f-\x9f\p{Cf}]/gu, escaped);
   terminal.stdout(`${text}\n`);
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config/load.ts";
-import type { Terminal } from "../kit/cli-output.ts";
+import { printJson, type Terminal } from "../kit/cli-output.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { createDocument } from "./document.ts";
 
@@ -21,6 +21,6 @@ export function addOpenApiCommand(
     .description("print the OpenAPI document of the API; needs no database")
     .option("--json", "print JSON, as without it")
     .action(async () => {
-      terminal.stdout(`${JSON.stringify(createDocument(await read()), undefined, 2)}\n`);
+      printJson(terminal, createDocument(await read()));
     });
 }

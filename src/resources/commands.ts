@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { printDone, printRows, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import { printDone, printJson, printRows, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { yamlText } from "../config/yaml-lines.ts";
@@ -77,11 +77,8 @@ export function addResourceCommands(
         throw new OperatorError(`There is no resource "${name}"${hint(name, definitions.keys())}`);
       const shown = shownDefinition(definition, definitions);
       const model = prismaModelOf(definition, definitions);
-      terminal.stdout(
-        json
-          ? `${JSON.stringify({ definition: shown, prisma_model: model }, null, 2)}\n`
-          : `${yamlText(shown)}\n# Prisma model:\n${model.replaceAll(/^/gm, "# ")}\n`,
-      );
+      if (json) printJson(terminal, { definition: shown, prisma_model: model });
+      else terminal.stdout(`${yamlText(shown)}\n# Prisma model:\n${model.replaceAll(/^/gm, "# ")}\n`);
     });
 
   program
@@ -90,6 +87,7 @@ export function addResourceCommands(
     .option("--json", "print JSON")
     .action(async ({ json = false }: JsonOption) => {
       const schema = prismaSchemaOf(await loadDefinitions(configDir));
-      terminal.stdout(json ? `${JSON.stringify({ schema }, null, 2)}\n` : schema);
+      if (json) printJson(terminal, { schema });
+      else terminal.stdout(schema);
     });
 }

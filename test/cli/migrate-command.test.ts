@@ -193,6 +193,18 @@ describe("svc-admin migrate", () => {
     expect(await migrate().catch(describeFailure)).to.match(/\uFFFD\]0;owned\uFFFD/);
   });
 
+  it("escapes them in JSON", async () => {
+    await migrate();
+    await client.query(`ALTER TABLE notes ADD COLUMN "a\u009b2J\u202e" int`);
+
+    for (const text of [await migrate("--plan", "--json"), await migrate("--json")]) {
+      expect(text)
+        .to.include(String.raw`a\u009b2J\u202e`)
+        .and.not.match(/[\x7f-\x9f\p{Cf}]/u);
+      expect(JSON.parse(text)).to.have.property("left_alone").with.length(1);
+    }
+  });
+
   it("prints an impossible plan once, and fails", async () => {
     await migrate();
     await client.query("INSERT INTO notes (title) VALUES ('a')");

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
+import { createMappingFolder } from "../mapping/mapping-folder.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 
 describe("svc-admin openapi", () => {
@@ -23,6 +24,20 @@ describe("svc-admin openapi", () => {
     expect(document.openapi).to.equal("3.1.0");
     expect(document.servers).to.deep.equal([{ url: "https://api.example.com/v1" }]);
     expect(document.paths).to.include.keys("/resources/orders", "/webhooks/{id}");
+  });
+
+  it("escapes characters of the mapping files that could control a terminal", async () => {
+    const file = String.raw`{ name: notes, model: Note, triggers: [], fields: { id: { type: Int, id: true }, kind: { type: Enum, values: [a, "\u009b2J\u202e"] } } }`;
+    const folder = createMappingFolder({ "n.yaml": file });
+    const terminal = createMemoryTerminal();
+
+    await runAdmin({ args: ["openapi"], env: { SVC_CONFIG_DIR: folder.configDir }, cwd: "/", terminal });
+
+    folder.remove();
+    const { stdout } = terminal.read();
+    expect(stdout)
+      .to.include(String.raw`"\u009b2J\u202e"`)
+      .and.not.match(/[\x7f-\x9f\p{Cf}]/u);
   });
 
   it("lists the faults of mapping files", async () => {

@@ -236,3 +236,18 @@ describe("svc-admin schema", () => {
     expect(JSON.parse(json.stdout)).to.deep.equal({ schema: stdout });
   });
 });
+
+describe("svc-admin with --json", () => {
+  it("escapes characters of the mapping files that could control a terminal", async () => {
+    const kind = String.raw`kind: { type: String, default: "\u009b2J\u202e" }`;
+    const files = { "n.yaml": good.replace("} }\n", `}, ${kind} }\n`) };
+
+    for (const args of [["resources", "show", "notes"], ["schema"]]) {
+      const { status, stdout } = await runTop(files, ...args, "--json");
+
+      expect(status).to.equal(0);
+      expect(stdout).not.to.match(/[\x7f-\x9f\p{Cf}]/u);
+      expect(stdout).to.include(String.raw`\u009b2J\u202e`);
+    }
+  });
+});
