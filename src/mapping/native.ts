@@ -23,6 +23,11 @@ const ordered: ReadonlySet<string> = new Set([
   "daterange",
 ]);
 
+/** Returns whether the values of a field of this type are texts as they are. */
+export function isTextItself({ native }: Pick<Field, "native">): boolean {
+  return native === undefined || native === "citext";
+}
+
 /**
  * Returns whether a field can be compared and sorted directly. For other native types, the text is
  * compared: `point`, `xml` and many types of extensions have no equality.

@@ -1,6 +1,10 @@
+import ipaddr from "ipaddr.js";
 import { Decimal } from "../kit/prisma-values.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { codePoints } from "../validation/values.ts";
+import { lowered } from "./lowered.ts";
+
+const { IPv4, IPv6 } = ipaddr;
 
 /** A value in a form that can be compared with others of its type. */
 export type Comparable = string | number | bigint | boolean | Decimal;
@@ -61,8 +65,34 @@ const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Enum: byText,
 };
 
+/** Returns an address with its mask. Other texts are returned unchanged. */
+function addressOf(text: string): string {
+  const [host = "", mask] = text.split("/");
+  const isShort = IPv4.isValidFourPartDecimal(host);
+  if (!isShort && !IPv6.isValid(host)) return text;
+  return `${(isShort ? IPv4 : IPv6).parse(host).toNormalizedString()}/${Number(mask ?? (isShort ? 32 : 128))}`;
+}
+
+const byAddress = by((value) => addressOf(String(value)), 600);
+const byHardwareAddress = by((value) => String(value).replaceAll(/[:.-]/g, "").toLowerCase(), 60);
+
+/** The comparison of native types that have several texts for one value. */
+const nativeComparisons: ReadonlyMap<string | undefined, Comparison> = new Map([
+  ["citext", by((value) => lowered(String(value)), 8, 2)],
+  ["inet", byAddress],
+  ["cidr", byAddress],
+  ["macaddr", byHardwareAddress],
+  ["macaddr8", byHardwareAddress],
+]);
+
 /** Returns the comparison of a field's values. */
-export function comparisonOf({ type, length }: Pick<Field, "type" | "length">): Comparison {
+export function comparisonOf({
+  type,
+  length,
+  native,
+}: Pick<Field, "type" | "length" | "native">): Comparison {
+  const ofNative = nativeComparisons.get(native?.toLowerCase());
+  if (ofNative !== undefined) return ofNative;
   return type === "String" && length !== undefined
     ? by((value) => withoutPadding(String(value), length))
     : comparisons[type];

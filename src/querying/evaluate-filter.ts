@@ -11,7 +11,7 @@ import {
   type Steps,
 } from "./judged-record.ts";
 import { createSearch, lowered } from "./lowered.ts";
-import type { Operator } from "./operators.ts";
+import { textOperators, type Operator } from "./operators.ts";
 
 /**
  * Result of a condition. As in SQL, undefined is unknown, the result of a comparison with null.
@@ -164,7 +164,9 @@ function compileOperator(
   operator: Exclude<Operator, "null">,
   valuesIn: Values,
 ): Meeting {
-  const comparison = jsonPath === undefined ? comparisonOf(field) : byText;
+  // PostgreSQL searches the text of a native type.
+  const isText = jsonPath !== undefined || (field.native !== undefined && textOperators.includes(operator));
+  const comparison = isText ? byText : comparisonOf(field);
   const values = given.map((value) => comparison.read(value));
   const [first = "", second = ""] = values;
   const [part = ""] = given.map(String);
@@ -173,7 +175,7 @@ function compileOperator(
     spend(steps, each + (typeof value === "string" ? character * value.length : 0));
     return comparison.read(value);
   };
-  const readValues = madeOf(`compared ${path}`, valuesIn, read);
+  const readValues = madeOf(`${isText ? "text" : "compared"} ${path}`, valuesIn, read);
   const compared = (meets: (value: Comparable) => boolean): Meeting => ({
     made: readValues,
     meets: (value) => meets(value as Comparable),

@@ -283,6 +283,60 @@ describe("compileFilter on a text with a length", () => {
   }
 });
 
+describe("compileFilter on a native type", () => {
+  const types = ["citext", "inet", "cidr", "macaddr", "macaddr8"];
+  const natives = definition({
+    name: "natives",
+    fields: types.flatMap((native) => [
+      field(native, "String", { native }),
+      field(`${native}s`, "String", { native, isList: true }),
+    ]),
+  });
+  const { filterable, places: placesOfNatives = new Map() } = listShapeOf(natives, definitionsOf(natives));
+  const database = databaseOfSuite({ poolSize: 1 });
+
+  before(() => database.pool.query("CREATE EXTENSION citext"));
+
+  for (const [type, stored, asked] of [
+    ["citext", "CaSe ÄΣ", ["CaSe ÄΣ", "case äσ", "CASE", "case äς"]],
+    ["inet", "10.0.0.1", ["10.0.0.1", "10.0.0.1/32", "10.0.0.1/8", "::1"]],
+    ["inet", "10.0.0.1/8", ["10.0.0.1", "10.0.0.1/8", "10.0.0.2/8"]],
+    ["inet", "::1/64", ["0::1/64", "0:0::0:1/64", "::1", "::1/128"]],
+    ["inet", "::FFFF:10.0.0.1", ["::ffff:a00:1", "10.0.0.1", "::ffff:10.0.0.1/128"]],
+    ["cidr", "10.0.0.1/32", ["10.0.0.1", "10.0.0.1/32", "10.0.0.0/31"]],
+    ["macaddr", "08:00:2b:01:02:0a", ["08002b01020A", "08-00-2B-01-02-0a", "0800.2b01.020a"]],
+    ["macaddr8", "08:00:2b:01:02:03:04:05", ["08002b0102030405", "08-00-2B-01-02-03-04-06"]],
+  ] as const) {
+    it(`decides as SQL on a ${type} of ${stored}`, async () => {
+      const row = `SELECT '${stored}'::${type} AS ${type}, ARRAY['${stored}', NULL]::${type}[] AS ${type}s`;
+      const { rows: found } = await database.pool.query<{ data: unknown }>(
+        `SELECT to_json(t) AS data FROM (${row}) AS t`,
+      );
+      const equal = ["eq", "ne", "in", "not_in"];
+      const parts = ["contains", "starts_with", "ends_with"];
+      const filters = [
+        ...parts.flatMap((operator) => [{ [type]: { [operator]: "0" } }, { [type]: { [operator]: "::1" } }]),
+        ...asked.flatMap((value) => [
+          ...[...equal, ...parts].map((operator) => ({ [type]: { [operator]: value } })),
+          ...["has", "has_any", "has_all"].map((operator) => ({ [`${type}s`]: { [operator]: value } })),
+        ]),
+      ];
+      for (const filter of filters) {
+        const wanted = read(filter, filterable);
+        const parameters = createParameters();
+        const where = conditionText(conditionOf(wanted), "t", parameters);
+        const { rowCount } = await database.pool.query(`SELECT FROM (${row}) AS t WHERE ${where}`, [
+          ...parameters.values,
+        ]);
+        const evaluation = { record: createJudgedRecord(found[0]?.data), steps: { left: 10_000 } };
+
+        const isPassed = compileFilter(wanted, placesOfNatives)(evaluation);
+        expect(isPassed, JSON.stringify(filter)).to.equal(rowCount === 1);
+      }
+    });
+  }
+});
+
 /** Returns the condition that a list would send to PostgreSQL for the same filter. */
 function conditionOf(filter: JsonFilter): Condition {
   switch (filter.kind) {

@@ -108,7 +108,7 @@ function bodyOf(
 }
 
 function sampleOf({ type, length = 40, values = [], native }: Field, least: number): unknown {
-  if (native !== undefined) return natives[native] ?? "1";
+  if (native !== undefined && native !== "citext") return natives[native] ?? "1";
   switch (type) {
     case "Int":
       return Math.max(least + 1, 1);

@@ -78,7 +78,6 @@ const plain = new Map<string, FieldType>(
     bytea: "Bytes",
     uuid: "Uuid",
     text: "String",
-    citext: "String",
     name: "String",
   } as const),
 );

@@ -1,4 +1,5 @@
 import { codePoints } from "../../validation/values.ts";
+import { isTextItself } from "../native.ts";
 import type { CatalogColumn, CatalogConstraint, CatalogType } from "./catalog.ts";
 import { areCompared, readCheck, type Checked } from "./checks.ts";
 import { resolveType, typedField, type ResolvedType, type TypedField } from "./column-type.ts";
@@ -164,7 +165,7 @@ const longestValue = 63;
 /** Returns an Enum for a text that can hold each value of the list of those it may have. */
 function withEnum(typed: TypedField, checks: readonly Checked[]): TypedField {
   const check = checks.find((one) => one.kind === "values");
-  if (check?.kind !== "values" || typed.type !== "String" || typed.native !== undefined) return typed;
+  if (check?.kind !== "values" || typed.type !== "String" || !isTextItself(typed)) return typed;
   const { values } = check;
   const longest = Math.min(longestValue, typed.length ?? longestValue);
   const isFitting =

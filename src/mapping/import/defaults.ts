@@ -1,5 +1,6 @@
 import { isGenerator, readDefault } from "../read/defaults.ts";
 import { typeOptionsOf } from "../type-options.ts";
+import { isTextItself } from "../native.ts";
 import type { TypedField } from "./column-type.ts";
 import { literalOf, textOfLiteral, withoutCasts } from "../sql-text.ts";
 
@@ -37,7 +38,7 @@ export function importedDefault(
   if (isTime && now.test(bare)) return { kind: creation.test(column) ? "now" : "database" };
   if (typed.type === "Uuid" && typed.list === undefined && uuid.test(bare)) return { kind: "uuid" };
   const value = typed.list === true ? listOf(bare, typed) : scalarOf(bare, typed);
-  if (value === undefined || typed.native !== undefined) return { kind: "database" };
+  if (value === undefined || !isTextItself(typed)) return { kind: "database" };
   const field = { type: typed.type, isList: typed.list === true, isKey, ...typeOptionsOf(typed) };
   const read = readDefault(field, value);
   return read.kind === "ok" && read.value.kind === "literal"

@@ -4,6 +4,7 @@ import type { FileField } from "../read/draft.ts";
 import type { RuleSpec, RuleSpecs } from "../../validation/syntax.ts";
 import { defaultLength } from "../storable.ts";
 import { typeOptionsOf } from "../type-options.ts";
+import { isTextItself } from "../native.ts";
 import type { ImportedColumn } from "./column.ts";
 
 /** A field of the file, with its column. */
@@ -98,7 +99,7 @@ function furtherRules({
   for (const check of checks) {
     const isText = field.type === "String";
     const isMeasured = { length: isText, size: isNumber, values: isText || isNumber }[check.kind];
-    if (field.list === true || !isMeasured || field.native !== undefined) continue;
+    if (field.list === true || !isMeasured || !isTextItself(field)) continue;
     // A blank text becomes null before the rules are checked.
     if (check.kind === "values") rules.push({ in: check.values.filter((value) => value !== "") });
     // The text, because a number would have another value or be written as `1e-7`.

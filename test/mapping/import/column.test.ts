@@ -69,6 +69,20 @@ describe("importColumns", () => {
     expect(unread).to.deep.equal(given.map(({ condition }) => condition));
   });
 
+  it("names citext, so that events compare its texts as lists do", () => {
+    const { columns } = importColumns({
+      columns: [{ ...column("tag", 3), expression: "'a'::citext" }],
+      types,
+      checks: [],
+      keyColumn: undefined,
+    });
+
+    expect(columns)
+      .to.have.nested.property("[0].typed")
+      .that.deep.equals({ type: "String", native: "citext" });
+    expect(columns).to.have.nested.property("[0].default").that.deep.equals({ kind: "literal", value: "a" });
+  });
+
   it("leaves out a column that is generated and not stored, which triggers cannot see", () => {
     const { columns, leftOut } = importColumns({
       columns: [{ ...column("gross", 1), expression: "price + 19", isGenerated: true, isVirtual: true }],
