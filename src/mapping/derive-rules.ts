@@ -5,7 +5,7 @@ import { defaultLength } from "./storable.ts";
 type Rules = (string | Readonly<Record<string, unknown>>)[];
 
 /** The parts of a definition from which rules are derived. */
-type Fields = Pick<Definition, "name" | "fields" | "ownerColumn">;
+type Fields = Pick<Definition, "name" | "isManaged" | "fields" | "ownerColumn">;
 
 /**
  * Derives the rules of a resource without its own rules. They contain the fields that a client may
@@ -27,7 +27,9 @@ function rulesOf(definition: Fields, mayBeAbsent: (field: Field) => boolean): Ru
       const presence = presenceOf(field, mayBeAbsent(field));
       const more = relationRules(field, definition.name);
       if (!field.isList) return [[field.name, [...presence, ...typeRules[field.type](field), ...more]]];
-      const items: [string, Rules][] = [[`${field.name}.*`, ["required", ...typeRules[field.type](field)]]];
+      // PostgreSQL allows NULL in every array, so an existing table may have it.
+      const item = definition.isManaged ? "required" : "nullable";
+      const items: [string, Rules][] = [[`${field.name}.*`, [item, ...typeRules[field.type](field)]]];
       return [[field.name, [...presence, "array"]], ...(field.type === "Json" ? [] : items)];
     }),
   );

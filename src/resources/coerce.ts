@@ -50,8 +50,9 @@ const refuse = (what: string): Converted => ({ refusal: `The :attribute field ${
  *
  * @param value JSON value. Null in an optional `Json` field becomes SQL's NULL, in any other `Json`
  *   field JSON's null.
+ * @param isManaged False for the field of an existing table, whose arrays may contain NULL.
  */
-export function* coerce(field: Field, value: unknown): Steps<Coerced> {
+export function* coerce(field: Field, value: unknown, isManaged = true): Steps<Coerced> {
   if (value === null) return nullOf(field);
   if (!field.isList) return finish(yield* convert(value, field), field.name);
   if (!Array.isArray(value)) return finish(refuse("must be a list."), field.name);
@@ -62,13 +63,15 @@ export function* coerce(field: Field, value: unknown): Steps<Coerced> {
   const errors: Record<string, readonly string[]> = {};
   for (const [index, item] of (value as readonly unknown[]).entries()) {
     if (isPartOver()) yield;
-    const converted = item === null ? refuse("is required.") : yield* convert(item, field);
+    const converted = item === null ? nullItem(isManaged) : yield* convert(item, field);
     const one = finish(converted, `${field.name}.${index}`);
     if (one.kind === "ok") items.push(one.value);
     else Object.assign(errors, one.errors);
   }
   return Object.keys(errors).length > 0 ? { kind: "refused", errors } : { kind: "ok", value: items };
 }
+
+const nullItem = (isManaged: boolean): Converted => (isManaged ? refuse("is required.") : ok(null));
 
 function* convert(value: unknown, field: Field): Steps<Converted> {
   if (field.type !== "Json") return converters[field.type](value, field);

@@ -1,27 +1,27 @@
 import { validationError } from "../kit/errors.ts";
 import type { Steps } from "../kit/parts.ts";
 import { coerce } from "./coerce.ts";
-import type { Field, Row } from "../mapping/definition.ts";
+import type { Definition, Field, Row } from "../mapping/definition.ts";
 import { displayName } from "../validation/values.ts";
 
 /**
  * Returns the values to write, in the form for Prisma: the validated values of fields. Everything
  * else, such as a password confirmation, is dropped here.
  *
- * @param keys The fields of the resource's key.
+ * @param keys The fields of the resource's key. Default: no key.
  * @throws AppError `validation.failed` for values that the field's type cannot hold, and for a key
  *   that no address can contain.
  */
 export function* dataOf(
   fields: readonly Field[],
   values: Readonly<Record<string, unknown>>,
-  keys: readonly Field[] = [],
+  { keys = [], isManaged = true }: Partial<Pick<Definition, "keys" | "isManaged">> = {},
 ): Steps<Row> {
   const data: Record<string, unknown> = {};
   const errors: Record<string, readonly string[]> = {};
   for (const field of fields) {
     if (!Object.hasOwn(values, field.name)) continue;
-    const coerced = yield* coerce(field, values[field.name]);
+    const coerced = yield* coerce(field, values[field.name], isManaged);
     if (coerced.kind === "refused") Object.assign(errors, coerced.errors);
     else if (keys.length === 1 && keys[0]?.name === field.name && isLost(coerced.value))
       errors[field.name] = [

@@ -92,10 +92,22 @@ async function find(
   }
 }
 
+/** Refuses NULL within a list, for which the Prisma client has no form. */
+function dataFor(definition: Definition, data: Row): Row {
+  const places = definition.fields.flatMap(({ name, isList }) => {
+    const items: unknown = isList ? data[name] : undefined;
+    return Array.isArray(items) && items.includes(null) ? [`${name}.${items.indexOf(null)}`] : [];
+  });
+  if (places.length === 0) return prismaData(definition, data);
+  throw validationError(
+    Object.fromEntries(places.map((place) => [place, [`The ${place} field is required.`]])),
+  );
+}
+
 async function create<T>(context: Context, { data, ...rest }: RecordWrite<T>): Promise<T> {
   const { definition } = context;
   const insert = async (by: Delegate): Promise<Row> => {
-    const row = await by.create({ data: prismaData(definition, data) });
+    const row = await by.create({ data: dataFor(definition, data) });
     const fitting = guardedBy(rest.access, keyIs(definition, keyIn(definition, row)));
     if (!isAlways(rest.access) && (await by.findFirst({ where: fitting })) === null) throw forbidden();
     return row;
@@ -118,7 +130,7 @@ async function update<T>(
     const filter = guardedKey(definition, key, guardedBy(rest.access, context.typed(where)));
     return await written(
       context,
-      (by) => by.update({ where: filter, data: prismaData(definition, data) }),
+      (by) => by.update({ where: filter, data: dataFor(definition, data) }),
       rest,
     );
   } catch (error) {

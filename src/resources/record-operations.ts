@@ -259,7 +259,7 @@ async function validated(
   const result = await validate(rules, body, { lookup, ignoreKey, userId });
   if (result.kind === "invalid") throw validationError(result.errors);
   const values = withIsoDates(definition, rules, result.values);
-  const data = await inParts(userId, dataOf(fields, values, definition.keys));
+  const data = await inParts(userId, dataOf(fields, values, definition));
   await checkReferences({ definition, definitions, rules, data, lookup });
   return data;
 }

@@ -194,6 +194,22 @@ describe("svc-admin import of tables of every kind", function () {
     ]);
   });
 
+  it("takes a record back with the NULL of its arrays", async () => {
+    const { pool } = service.infrastructure.database;
+    const row = `tags = '{a,NULL}', numbers = '{NULL,2}', sums = '{1.50,NULL}', moods = '{NULL,GREAT}', ids = ARRAY[gen_random_uuid(), NULL]`;
+    const { body: made } = await user.request("POST", "/resources/every_type", {
+      title: "with NULL",
+      email: "null@example.com",
+    });
+    const path = `/resources/every_type/${made.id}`;
+    await pool.query(`UPDATE "every type" SET ${row} WHERE id = $1`, [made.id]);
+    const { body: shown } = await user.request("GET", path);
+    const { status, body } = await user.request("PUT", path, shown);
+
+    expect(shown).to.deep.include({ tags: ["a", null], numbers: [null, 2], sums: ["1.50", null] });
+    expect([status, body]).to.deep.equal([200, shown]);
+  });
+
   it("leaves a list that a create does not give to the table", async () => {
     const { status, body } = await user.request("POST", "/resources/every_type", {
       title: "lists",

@@ -46,15 +46,17 @@ describe("dataOf", () => {
   it("refuses a text as the whole key that no address can have, and accepts it elsewhere", () => {
     const [code, other] = [field("code", "String", { isKey: true }), field("other", "String")];
     for (const text of ["", ".", ".."]) {
-      expect(() => atOnce(dataOf([code, other], { code: text, other: "x" }, [code])))
+      expect(() => atOnce(dataOf([code, other], { code: text, other: "x" }, { keys: [code] })))
         .to.throw(AppError)
         .with.property("errors")
         .that.deep.equals({
           code: ['The code field must not be empty, "." or "..": a record with such a key has no address.'],
         });
       const values = { code: "a.", other: text };
-      expect(atOnce(dataOf([code, other], values, [code]))).to.deep.equal(values);
-      expect(atOnce(dataOf([code, other], { code: text }, [code, other]))).to.deep.equal({ code: text });
+      expect(atOnce(dataOf([code, other], values, { keys: [code] }))).to.deep.equal(values);
+      expect(atOnce(dataOf([code, other], { code: text }, { keys: [code, other] }))).to.deep.equal({
+        code: text,
+      });
     }
   });
 });

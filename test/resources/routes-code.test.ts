@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { BaseQuery, Row } from "../../src/mapping/definition.ts";
 import { migrateCore } from "../support/core-database.ts";
-import { servedOfSuite, withVariant } from "./serving.ts";
+import { fieldOf } from "../validation/definition.ts";
+import { definitions, servedOfSuite, withVariant } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
 
 const fail = (): never => {
@@ -48,6 +49,21 @@ describe("/resources with code modules", () => {
       );
     });
   }
+
+  it("answers 422 to NULL in an array for which Prisma has no form", async () => {
+    const code = { baseQuery: onlyForPrisma };
+    const tags = fieldOf({ name: "tags", type: "String", isList: true });
+    const fields = [...(definitions.get("orders")?.fields ?? []), tags];
+    const updateRules = { tags: "array" };
+    api = await startApi(served, withVariant("orders", { code, isManaged: false, fields, updateRules }));
+
+    const { status, text } = await ask(api, "root", "PUT /orders/1", { tags: ["a", null] });
+
+    expect([status, JSON.parse(text).errors]).to.deep.equal([
+      422,
+      { "tags.1": ["The tags.1 field is required."] },
+    ]);
+  });
 
   for (const [request, body] of [
     ["POST /orders", { reference: "L-1", amount: 1 }],

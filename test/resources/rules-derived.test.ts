@@ -76,6 +76,15 @@ describe("rulesOf for a create", () => {
     });
   }
 
+  it("accepts NULL in the arrays of an existing table", () => {
+    const definition = { ...withFields(fieldOf({ type: "Int", isList: true })), isManaged: false };
+
+    expect(rulesOf(definition, "createRules")).to.deep.equal({
+      it: ["present", "array"],
+      "it.*": ["nullable", "integer"],
+    });
+  });
+
   it("leaves the owner column to the service", () => {
     const definition = definitionOf({ fields: [key, fieldOf({ type: "Int" })], ownerColumn: "it" });
 

@@ -36,6 +36,7 @@ export function importedRules({
   const givenKey = fields.find((one) => isSoleKey && isGivenKey(one));
   const definition = {
     name: resource,
+    isManaged: false,
     fields: fields.map((one) => fieldOf(one, one === givenKey)),
     ...(ownerColumn !== undefined && { ownerColumn }),
   };
