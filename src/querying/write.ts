@@ -135,6 +135,30 @@ export async function deleteRecord(
 }
 
 /**
+ * Deletes the record where a trigger may leave the delete out. Returns true also when the trigger
+ * has changed the record instead, in this transaction.
+ */
+export async function deleteOrChange(
+  definition: Definition,
+  { key, condition }: { readonly key: Condition; readonly condition: Condition },
+  { sql, comment }: Pick<WriteOptions, "sql" | "comment">,
+): Promise<boolean> {
+  const before = createParameters();
+  const [row] = await sql(
+    `SELECT t.tableoid, t.ctid ${fromText(definition, condition, before)}`,
+    before.values,
+  );
+  if (row === undefined) return false;
+  if (await deleteRecord(definition, condition, { sql, comment })) return true;
+  const after = createParameters();
+  const from = fromText(definition, key, after);
+  const place = row.map((value) => after.add(value)).join(", ");
+  // The transaction must have written it, because others may change it as well.
+  const isChanged = `t.xmin = pg_current_xact_id()::xid AND (t.tableoid, t.ctid) IS DISTINCT FROM (${place})`;
+  return (await sql(`SELECT 1 ${from} AND ${isChanged}`, after.values)).length > 0;
+}
+
+/**
  * Deletes the records that meet conditions of one shape, with a statement for each. Returns whether
  * each one existed.
  */

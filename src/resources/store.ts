@@ -8,6 +8,7 @@ import type { Raw } from "../querying/selection.ts";
 import { withPrismaTypes } from "../querying/to-prisma.ts";
 import { scalarParameter } from "../querying/values.ts";
 import {
+  deleteOrChange,
   deleteRecord,
   deleteRecords,
   insertRecord,
@@ -15,6 +16,7 @@ import {
   isReadTogether,
   updateRecord,
 } from "../querying/write.ts";
+import { mayBeLeftOut, nothingWritten } from "./left-out.ts";
 import { listByCursor, listByPage } from "./list-records.ts";
 import { createPrismaStore } from "./prisma-store.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
@@ -83,7 +85,8 @@ async function create<T>(context: StoreContext, options: RecordWrite<T>): Promis
   const { views, database, fallback } = context;
   const view = views.of(options.include);
   if (view === undefined) return fallback().create(options);
-  return write(context, options, async (sql) => {
+  const isUndone = options.isUndone || (await mayBeLeftOut(database.records, context.definition, "create"));
+  return write(context, { ...options, isUndone }, async (sql) => {
     const writing = { sql, statement: view.statement, comment: database.comment() };
     const inserted = await insertRecord(options.data, options.access, writing);
     if (inserted === undefined) throw leftOut(context.definition.table);
@@ -119,22 +122,27 @@ async function update<T>(
   if (view === undefined || filter === undefined) return fallback().update(key, options);
   const condition = allOf([filter, options.access, versionIs(definition, options.version)]);
   const target = { key: keyCondition(definition, key), data: options.data, condition };
-  const { present, isUndone, userId } = options;
-  return write(
-    context,
-    {
-      operation: "update",
-      present: (record: Found | undefined) => record && present(record),
-      isUndone,
-      userId,
-      data: options.data,
-    },
-    async (sql) => {
+  const { present, userId } = options;
+  const isUndone = options.isUndone || (await mayBeLeftOut(database.records, definition, "update"));
+  const writing = { operation: "update", present, isUndone, userId, data: options.data } as const;
+  return orUndefined(
+    write(context, writing, async (sql) => {
       const { statement } = view;
       const raw = await updateRecord(target, { sql, statement, comment: database.comment() });
-      return raw === undefined ? undefined : foundBy(view, { raw, isFit: true });
-    },
+      if (raw === undefined) throw nothingWritten;
+      return foundBy(view, { raw, isFit: true });
+    }),
   );
+}
+
+/** Returns undefined when nothing was written. */
+async function orUndefined<T>(writing: Promise<T>): Promise<T | undefined> {
+  try {
+    return await writing;
+  } catch (error) {
+    if (error === nothingWritten) return undefined;
+    throw error;
+  }
 }
 
 async function remove(
@@ -144,11 +152,21 @@ async function remove(
 ): Promise<boolean> {
   const filter = conditionOf(definition, definitions, where);
   if (filter === undefined) return fallback().remove(key, { where, access, version });
-  const condition = allOf([keyCondition(definition, key), filter, access, versionIs(definition, version)]);
+  const own = keyCondition(definition, key);
+  const condition = allOf([own, filter, access, versionIs(definition, version)]);
+  const { records: sql, transact } = database;
+  const comment = database.comment();
+  const inTransaction = (): Promise<boolean> =>
+    transact(async ({ text }) => {
+      const target = { key: own, condition };
+      if (await deleteOrChange(definition, target, { sql: text, comment })) return true;
+      throw nothingWritten;
+    });
   try {
-    const { records: sql, comment } = database;
-    return await deleteRecord(definition, condition, { sql, comment: comment() });
+    const isTransaction = await mayBeLeftOut(sql, definition, "delete");
+    return await (isTransaction ? inTransaction() : deleteRecord(definition, condition, { sql, comment }));
   } catch (error) {
+    if (error === nothingWritten) return false;
     return refuseDelete(error);
   }
 }

@@ -28,6 +28,8 @@ const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   prices: { sku: "b" },
 };
 
+const softened = (id: number): string => `/resources/softened/${id},2025-01-01`;
+
 const invalid = "The given data was invalid";
 
 function leftOut(verb: string): string {
@@ -188,6 +190,47 @@ describe("svc-admin import of the tables of others", function () {
       [422, leftOut("delete")],
     ]);
     expect(await user.request("GET", path)).to.include({ status: 200 });
+  });
+
+  it("deletes where a trigger changes the record instead, and undoes what it writes with a refusal", async () => {
+    const pool = service.infrastructure.database.pool;
+    await pool.query(
+      "INSERT INTO softened (id, v) VALUES (11, 'a'), (12, 'kept'), (13, 'a'), (14, 'a'), (15, 'kept')",
+    );
+    await pool.query("DELETE FROM refusals");
+    const batch = (...operations: readonly object[]): Promise<Answer> =>
+      user.request("POST", "/resources/softened/batch", { operations });
+    const { headers } = await user.request("GET", softened(14));
+    const tag = { "If-Match": headers.get("etag") ?? "" };
+
+    const answers = [
+      await user.request("DELETE", softened(11)),
+      await user.request("DELETE", softened(11)),
+      await send("DELETE", softened(14), undefined, tag),
+      await send("DELETE", softened(14), undefined, tag),
+      await batch({ method: "delete", id: "13,2025-01-01" }),
+      await user.request("DELETE", softened(12)),
+      await user.request("PATCH", softened(12), { v: "bad" }),
+      await user.request("POST", "/resources/softened", { id: 19, v: "bad" }),
+      await batch(
+        { method: "update", id: "15,2025-01-01", data: { v: "kept" } },
+        { method: "delete", id: "15,2025-01-01" },
+      ),
+    ].map(({ status }) => status);
+
+    expect(answers).to.deep.equal([204, 204, 204, 412, 200, 422, 422, 422, 422]);
+    const { rows } = await pool.query(
+      "SELECT id FROM softened WHERE id > 10 AND deleted_at IS NOT NULL ORDER BY id",
+    );
+    expect(rows.map(({ id }) => id)).to.deep.equal([11, 13, 14]);
+    const kept = await pool.query("SELECT what FROM refusals ORDER BY id");
+    // A soft delete is a DELETE and an UPDATE.
+    expect(kept.rows.map(({ what }) => what)).to.deep.equal([1, 1, 4, 3].flatMap(() => ["DELETE", "UPDATE"]));
+    const events = await user.request(
+      "GET",
+      "/events?resource=softened&event=on_update&record_id=11,2025-01-01",
+    );
+    expect(events.body.data).to.have.length(2);
   });
 
   it("refuses a write that breaks a deferred constraint at the commit, in each kind of transaction", async () => {

@@ -30,7 +30,9 @@ describe("statements per request", () => {
       const answer = await ask(api, "root", request, body);
 
       expect(answer.status).to.equal(status);
-      expect(served.statements()).to.have.lengthOf(statements);
+      // The triggers of a table are then known for 10 s.
+      const asked = served.statements().filter((text) => !JSON.stringify(text).includes("pg_trigger"));
+      expect(asked).to.have.lengthOf(statements);
     });
   }
 
