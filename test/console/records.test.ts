@@ -165,6 +165,18 @@ describe("a record in the console", function () {
     });
   });
 
+  it("keeps the focus in the form when its changes are discarded", async () => {
+    const { id } = await createOrder(ada);
+    const { page } = await scene.open(ada.token, `/resources/orders/${id}`);
+    await page.getByLabel("amount").fill("99.50");
+    await page.getByRole("button", { name: "Discard" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Discard" }).waitFor({ state: "detached" });
+
+    expect(await page.evaluate("document.activeElement.textContent")).to.equal("Save");
+    expect(await page.getByLabel("amount").inputValue()).not.to.equal("99.50");
+  });
+
   it("shows a conflict as a difference, and keeps theirs or overwrites", async () => {
     const order = await createOrder(ada, { amount: 1 });
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);

@@ -149,6 +149,9 @@ describe("signing in to the console", function () {
     await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
 
     expect(await page.evaluate("JSON.stringify({ ...sessionStorage })")).to.equal("{}");
+    await until(() => page.evaluate("/^Sign in with/.test(document.activeElement.textContent)"), {
+      what: "the focus is at the sign-in",
+    });
     await expectSound(shown);
     await shown.close();
   });

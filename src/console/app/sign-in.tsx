@@ -129,7 +129,7 @@ function SignInForm({
     <>
       {place.jwt !== null && (
         <>
-          <Button kind="primary" isBusy={isBusy} onPress={() => void attempt(onIssuer, !isAside)}>
+          <Button kind="primary" autoFocus isBusy={isBusy} onPress={() => void attempt(onIssuer, !isAside)}>
             Sign in with {hostOf(place.jwt.issuer)}
           </Button>
           <div className="sign-in-or">or with a token</div>

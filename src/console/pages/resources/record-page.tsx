@@ -217,7 +217,7 @@ function Editor({
         gone={<GoneLine name={name} />}
         onSubmit={save}
       >
-        {draft.hasChanges && <Button onPress={() => draft.reset(base.data)}>Discard</Button>}
+        {draft.hasChanges && <DiscardButton onPress={() => draft.reset(base.data)} />}
       </RecordForm>
       <details>
         <summary>The record as JSON</summary>
@@ -239,5 +239,19 @@ function Editor({
         />
       )}
     </div>
+  );
+}
+
+/** Moves the focus to the submit button, because this one disappears. */
+function DiscardButton({ onPress }: { readonly onPress: () => void }): JSX.Element {
+  return (
+    <Button
+      onPress={({ target }) => {
+        target.closest("form")?.querySelector<HTMLElement>("[type=submit]")?.focus();
+        onPress();
+      }}
+    >
+      Discard
+    </Button>
   );
 }
