@@ -83,6 +83,22 @@ describe("the resources of the console", function () {
     await page.getByRole("button", { name: /Remove the filter amount/ }).waitFor();
   });
 
+  it("are searched without the same list twice in the history", async () => {
+    await createOrder(ada);
+    const { page } = await scene.open(ada.token, "/resources");
+    await page.getByRole("link", { name: "orders", exact: true }).first().click();
+    await page.getByText("1 record").waitFor();
+    const box = page.getByRole("searchbox");
+    for (const text of ["nothing", ""]) {
+      await box.fill(text);
+      await until(() => page.url().includes("search") === (text !== ""), { what: `"${text}" is searched` });
+    }
+    await page.getByText("1 record").waitFor();
+    await page.locator("input[type=search]:focus").waitFor();
+    await page.goBack();
+    await page.waitForURL("**/console/resources");
+  });
+
   it("turn keyset pages, forward and back", async () => {
     const names = ["Northwind Traders", "Contoso", "Fabrikam", "Globex", "Initech"];
     for (let count = 0; count < 27; count += 1) {

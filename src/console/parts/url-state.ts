@@ -38,7 +38,11 @@ export function useUrlState(): UrlState {
       else next.set(name, value);
     if (kind !== "page") next.delete("cursor");
     const query = readable(next);
-    navigate(query === "" ? path : `${path}?${query}`, { replace });
+    const to = query === "" ? path : `${path}?${query}`;
+    const state = stateOf(history.state);
+    // An emptied text would leave the same list twice.
+    if (replace && to === state?.before) history.back();
+    else navigate(to, { replace, state: replace ? state : { before: `${path}${location.search}` } });
   };
   return {
     search,
@@ -46,6 +50,15 @@ export function useUrlState(): UrlState {
     filters: [...search.keys()].filter((name) => !others.has(name)),
     clear: (names) => change(Object.fromEntries(names.map((name) => [name, null]))),
   };
+}
+
+/** State of an entry of the history: the address of the list before it. */
+interface EntryState {
+  readonly before: string;
+}
+
+function stateOf(state: unknown): EntryState | null {
+  return typeof state === "object" && state !== null && "before" in state ? (state as EntryState) : null;
 }
 
 /** Returns the query string with brackets, commas and colons unescaped. */
