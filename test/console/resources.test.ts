@@ -172,6 +172,8 @@ describe("the resources of the console", function () {
     await page.getByText("1 record").waitFor();
     await page.getByRole("button", { name: "Filter", exact: true }).click();
     await page.getByLabel("Field").selectOption("created_at");
+    const conditions = await page.getByLabel("Condition").locator("option").allInnerTexts();
+    expect(conditions).to.include("is").and.not.include("is not");
     await page.getByLabel("Condition").selectOption("gte");
     await page.getByLabel("Value").fill("2026-01-01T22:30");
     await page.getByRole("button", { name: "Add the filter" }).click();

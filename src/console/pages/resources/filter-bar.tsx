@@ -67,7 +67,7 @@ function FilterForm({
   const url = useUrlState();
   const [path, setPath] = useState(filters[0]?.path ?? "");
   const filter = filters.find((one) => one.path === path) ?? filters[0];
-  const operators = filter?.operators ?? [];
+  const operators = filter === undefined ? [] : offeredOperators(filter);
   const [asked, setOperator] = useState(operators[0] ?? "eq");
   const operator = operators.includes(asked) ? asked : (operators[0] ?? "eq");
   const [value, setValue] = useState("");
@@ -136,6 +136,14 @@ function FilterForm({
       </Button>
     </form>
   );
+}
+
+/**
+ * Returns the operators of a path. No record has exactly the time of a control, which has minutes.
+ * So every record would differ from it.
+ */
+function offeredOperators({ operators, format }: FilterShape): readonly string[] {
+  return format === "date-time" ? operators.filter((one) => one !== "ne") : operators;
 }
 
 /** Controls for a single value of a format. */
