@@ -116,12 +116,23 @@ export async function updateRecord(
   const parameters = createParameters();
   const sets = definition.fields.flatMap((field) => {
     const value = writtenText(field, data, parameters);
-    return value === undefined ? [] : [`${quoteName(field.column)} = ${value}`];
+    const isShort = field.type === "DateTime" && !field.isList && Object.hasOwn(data, field.name);
+    const kept = isShort && !definition.isManaged && value !== undefined ? keptTime(field, value) : value;
+    return kept === undefined ? [] : [`${quoteName(field.column)} = ${kept}`];
   });
   const where = whereText({ kind: "all", of: [key, condition] }, parameters);
   const write = `UPDATE ${quoteTable(definition.table)} AS t SET ${sets.join(", ")} ${where}`;
   const [row] = await written(write, parameters, { sql, statement, comment });
   return row;
+}
+
+/**
+ * Writes the new value of a time. The stored time stays when the new one is what answers show, in
+ * milliseconds. A client that sends a record back must not cut the microseconds off.
+ */
+function keptTime(field: Field, value: string): string {
+  const column = columnsText("t", [field]);
+  return `CASE WHEN date_trunc('milliseconds', ${column}) = ${value} THEN ${column} ELSE ${value} END`;
 }
 
 /** Deletes the record when it meets the condition. Returns whether there was such a record. */

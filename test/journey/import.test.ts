@@ -194,7 +194,7 @@ describe("svc-admin import of tables of every kind", function () {
     ]);
   });
 
-  it("takes a record back with the NULL of its arrays", async () => {
+  it("takes a record back with the NULL of its arrays and its microseconds", async () => {
     const { pool } = service.infrastructure.database;
     const row = `tags = '{a,NULL}', numbers = '{NULL,2}', sums = '{1.50,NULL}', moods = '{NULL,GREAT}', ids = ARRAY[gen_random_uuid(), NULL]`;
     const { body: made } = await user.request("POST", "/resources/every_type", {
@@ -204,10 +204,23 @@ describe("svc-admin import of tables of every kind", function () {
     const path = `/resources/every_type/${made.id}`;
     await pool.query(`UPDATE "every type" SET ${row} WHERE id = $1`, [made.id]);
     const { body: shown } = await user.request("GET", path);
+    const { moment, local, stamped, tags, numbers } = shown;
+    await user.request("PUT", path, { moment, local, stamped, tags, numbers });
+    const { rows } = await pool.query(
+      "SELECT trigger FROM svc.events WHERE resource = 'every_type' AND record_id = $1 ORDER BY id",
+      [String(made.id)],
+    );
     const { status, body } = await user.request("PUT", path, shown);
 
     expect(shown).to.deep.include({ tags: ["a", null], numbers: [null, 2], sums: ["1.50", null] });
     expect([status, body]).to.deep.equal([200, shown]);
+    // The times have microseconds, of which the record shows three digits.
+    expect(rows.map(({ trigger }) => trigger)).to.deep.equal(["on_create", "on_update"]);
+    const later = { moment: "2026-01-01T00:00:00.001Z", local: null };
+    expect((await user.request("PATCH", path, later)).body).to.include({
+      moment: "2026-01-01T00:00:00.001+00:00",
+      local: null,
+    });
   });
 
   it("leaves a list that a create does not give to the table", async () => {
