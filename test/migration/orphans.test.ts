@@ -50,6 +50,15 @@ describe("findOrphans", function () {
     expect(await scene.apply(byId, true)).to.match(/do not allow the migration; nothing was changed/);
   });
 
+  it("counts the rows of a column that is altered in the same plan", async () => {
+    const altered = seatsWith({ code: { length: 20, ...to("halls", "code") } });
+
+    const { impossible } = await scene.plan(definitionsOf(halls, altered));
+
+    expect(impossible).to.have.length(1);
+    expect(impossible[0]).to.include("and 1 row has a value that is not there");
+  });
+
   it("counts no rows of a table that inherits, and finds no value in one", async () => {
     await scene.client.query(`
       CREATE TABLE hall.annexes () INHERITS (hall.halls); INSERT INTO hall.annexes (id) VALUES (8);
