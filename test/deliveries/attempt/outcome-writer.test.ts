@@ -10,9 +10,9 @@ import { until } from "../../support/wait.ts";
 
 type Store = OutcomeWriterOptions["store"];
 
-function writerOn(store: Partial<Store>): OutcomeWriter {
+function writerOn(store: Partial<Store>, given: Partial<OutcomeWriterOptions> = {}): OutcomeWriter {
   const unused = { onQueued: () => undefined, announce: () => undefined };
-  return createOutcomeWriter({ store: store as Store, log: createMemoryLog().log, ...unused });
+  return createOutcomeWriter({ store: store as Store, log: createMemoryLog().log, ...unused, ...given });
 }
 
 describe("createOutcomeWriter", () => {
@@ -36,6 +36,26 @@ describe("createOutcomeWriter", () => {
 
     expect(await failure).to.equal(away);
     expect(tries).to.be.at.most(3);
+  });
+
+  it("repeats no write once its flight may have ended", async () => {
+    const away = Object.assign(new Error("shutting down"), { code: "57P01" });
+    const now = performance.now.bind(performance);
+    let tries = 0;
+    const writer = writerOn({
+      async record() {
+        tries += 1;
+        if (tries === 2) performance.now = () => now() + 14_000;
+        return Promise.reject(tries < 3 ? away : new Error("tried again"));
+      },
+    });
+
+    const failure = await writer
+      .record({ id: "1", unwritten: 1, beganAtMs: 0 }, outcome)
+      .catch((error: unknown) => error)
+      .finally(() => (performance.now = now));
+
+    expect([failure, tries]).to.deep.equal([away, 2]);
   });
 
   it("does not repeat a write that the database refuses", async () => {
@@ -80,6 +100,56 @@ describe("createOutcomeWriter", () => {
       [["parts", "whole"], false],
       [["last"], true],
     ]);
+  });
+
+  it("puts deliveries back, tells their waits, and announces those that only others can attempt", async () => {
+    const told: unknown[] = [];
+    const writer = writerOn(
+      { putBack: async (given) => void told.push(given) },
+      {
+        onQueued: (delayMs) => void told.push(delayMs),
+        announce: (deliveries, lane) => void told.push([deliveries, lane]),
+      },
+    );
+    const flight = { id: "flight", unwritten: 2, beganAtMs: 0 };
+
+    writer.putBack(flight, { id: "1", delayMs: 5 });
+    writer.putBack(flight, { id: "2", delayMs: undefined, uuidForOthers: "u2" });
+    await writer.drain();
+
+    expect(told).to.deep.equal([
+      {
+        returns: [
+          { id: "1", delayMs: 5, flightId: "flight" },
+          { id: "2", delayMs: undefined, uuidForOthers: "u2", flightId: "flight" },
+        ],
+        endedFlights: ["flight"],
+      },
+      5,
+      undefined,
+      [[{ id: "2", uuid: "u2" }], "retry"],
+    ]);
+  });
+
+  it("ends a flight whose last two deliveries were written by two statements at once", async () => {
+    const ends: (readonly string[])[] = [];
+    const writer = writerOn({
+      record: async ({ outcomes, endedFlights }) => {
+        ends.push(endedFlights);
+        return new Map(outcomes.map(({ id, status }) => [id, status]));
+      },
+      async putBack({ endedFlights }) {
+        ends.push(endedFlights);
+        if (ends.length === 1) await until(() => ends.length === 2, { what: "the outcome" });
+      },
+    });
+    const flight = { id: "flight", unwritten: 2, beganAtMs: 0 };
+
+    writer.putBack(flight, { id: "1", delayMs: undefined });
+    await writer.record(flight, outcome);
+    await writer.drain();
+
+    expect(ends).to.deep.equal([[], [], ["flight"]]);
   });
 
   for (const [what, unlocked, written] of [
