@@ -220,6 +220,23 @@ describe("createSender, byte by byte", () => {
       await until(() => sockets[0]?.destroyed, { what: "the end of the connection" });
     });
 
+    it("is read whole in few tiny chunks, and in many of 16 bytes", async () => {
+      const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+      for (const [chunk, count] of [
+        ["a", 256],
+        ["a".repeat(16), 300],
+      ] as const) {
+        onBytes = answerWith(
+          `${head}${`${chunk.length.toString(16)}\r\n${chunk}\r\n`.repeat(count)}0\r\n\r\n`,
+        );
+
+        const result = await senders.send(url);
+
+        expect(result.isResponseTruncated).to.equal(false);
+        expect(String(result.responseBody)).to.equal(chunk.repeat(count));
+      }
+    });
+
     const malformed: readonly [what: string, answer: string, error: string, status: number | undefined][] = [
       ["no HTTP", "nonsense\r\n\r\n", "protocol", undefined],
       [
