@@ -299,6 +299,21 @@ describe("createHeldSender", () => {
     endAll();
   });
 
+  it("stops only when the attempts that it waits for have ended, and leaves their lane", async () => {
+    await hold(await scene.work.addSubscription());
+    start();
+    await untilStarted(1);
+    let isStopped = false;
+
+    const stopped = scene.stop().then(() => (isStopped = true));
+    await scene.core.sql("SELECT pg_sleep(0.1)");
+    expect([isStopped, await scene.core.sql("SELECT FROM svc.lanes")]).to.deep.equal([false, [{}]]);
+    endAll();
+    await stopped;
+
+    expect(await scene.core.sql("SELECT FROM svc.lanes")).to.deep.equal([]);
+  });
+
   it("looks once in a turn when nothing is held", async () => {
     const looks: number[] = [];
     const real = store;
