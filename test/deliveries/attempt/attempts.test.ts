@@ -247,8 +247,15 @@ describe("createAttempts", () => {
       scene.core.sql("UPDATE svc.deliveries SET status = 'retrying', attempt = 2, last_error = 'refused'"),
     );
 
-    it("publishes the payload on svc.dead, and notes that it did", async () => {
-      open(failure);
+    it("publishes the payload on svc.dead, counts it, and notes that it did", async () => {
+      const counted: unknown[] = [];
+      open(failure, {
+        metrics: {
+          ...createMetrics().deliveries,
+          failed: () => void counted.push("failed"),
+          deadLettered: (...given) => void counted.push(given),
+        },
+      });
 
       await startAll();
       await scene.attempts.drain();
@@ -256,6 +263,7 @@ describe("createAttempts", () => {
       const row = await current();
       expect(row).to.include({ status: "failed", attempt: 3 });
       expect(row.deadLetteredAt).to.be.instanceOf(Date);
+      expect(counted).to.deep.equal(["failed", ["spent", 1]]);
       const dead = scene.broker.published.at(-1);
       expect(dead).to.deep.include({ exchange: exchanges.dead, messageId: scene.delivery.uuid });
       expect(dead?.body).to.deep.equal(Buffer.concat(scene.posts[0]?.body ?? []));
