@@ -120,6 +120,18 @@ describe("createSender", () => {
       expect(result.responseBody?.toString()).to.equal("later");
     });
 
+    for (const [status, answered] of [
+      [400, "400 Bad Request"],
+      [599, "599"],
+    ] as const)
+      it(`of the status ${status} is named in the detail`, async () => {
+        receiver.answer = { status };
+
+        const result = await senders.send(receiver.url);
+
+        expect(result.detail).to.equal(`127.0.0.1:${receiver.port} answered ${answered}.`);
+      });
+
     it("is not followed when it redirects", async () => {
       const target = await startReceiver();
       try {
@@ -225,7 +237,7 @@ describe("createSender", () => {
       it(`${host} is blocked without an allowed network, and nothing is connected to`, async () => {
         const result = await senders.send(`http://${host}:${receiver.port}/`, { allowedNetworks: [] });
 
-        expect(result.error).to.equal("blocked");
+        expect(result).to.include({ error: "blocked", durationMs: 0, isResponseTruncated: false });
         expect(result.detail).to.equal(
           "The url must not point to a loopback address, which is outside the allowed networks.",
         );
