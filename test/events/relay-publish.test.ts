@@ -79,6 +79,8 @@ describe("startPublishing", () => {
       [false, true],
       [true, false],
     ]);
+    // The failure counts twice: the third makes it wait for four seconds.
+    expect(state.failed.add("2")).to.equal(4_000);
   });
 
   it("rests for the reason of a probe of which none can be presented", async () => {
