@@ -1,6 +1,13 @@
 import { expect } from "chai";
 import { createHash } from "node:crypto";
-import { entityTagOf, hasEntityTag, parseEntityTags } from "../../src/http/conditional.ts";
+import {
+  checkConditions,
+  entityTagOf,
+  hasEntityTag,
+  isConditional,
+  parseEntityTags,
+} from "../../src/http/conditional.ts";
+import type { ApiContext } from "../../src/http/state.ts";
 
 describe("entityTagOf", () => {
   it("is the SHA-256 of the bytes, in quotes", () => {
@@ -41,4 +48,37 @@ describe("hasEntityTag", () => {
     expect(hasEntityTag(['W/"b"'], '"b"')).to.equal(false);
     expect(hasEntityTag("*", '"b"')).to.equal(true);
   });
+});
+
+describe("checkConditions", () => {
+  const changed = "The record was changed since it was read";
+  const untagged = "Only records of resources have an ETag";
+  const malformed = "The If-Match header must be";
+  const excluded = "The record is one that If-None-Match excludes";
+  for (const [ifMatch, ifNoneMatch, tag, refusal] of [
+    [undefined, "", '"a"', undefined],
+    ['"b", "a"', "", '"a"', undefined],
+    ['"b"', "", '"a"', changed],
+    ["*", "", undefined, undefined],
+    ['"b"', "", undefined, untagged],
+    ["b", "", '"a"', malformed],
+    ["", "", '"a"', malformed],
+    [undefined, '"b", W/"a"', '"a"', excluded],
+    [undefined, '"b"', '"a"', undefined],
+    [undefined, "*", undefined, excluded],
+    [undefined, '"b"', undefined, undefined],
+    [undefined, "b", '"a"', undefined],
+    ['"a"', '"a"', '"a"', excluded],
+  ] as const)
+    it(`${refusal === undefined ? "accepts" : "refuses"} If-Match ${ifMatch} and If-None-Match ${ifNoneMatch} for ${tag}`, () => {
+      const ctx = {
+        req: { headers: { "if-match": ifMatch } },
+        get: () => ifNoneMatch,
+      } as unknown as ApiContext;
+      const check = (): void => checkConditions(ctx, tag);
+
+      if (refusal === undefined) expect(check).to.not.throw();
+      else expect(check).to.throw(refusal);
+      expect(isConditional(ctx)).to.equal(ifMatch !== undefined || ifNoneMatch !== "");
+    });
 });
