@@ -43,8 +43,7 @@ export function hasEntityTag(tags: EntityTags, tag: string): boolean {
  * Returns whether `If-None-Match` names the record, so that the answer is a 304. Compares weakly.
  */
 export function isKnown(ctx: ApiContext, tag: string): boolean {
-  const text = ctx.get("If-None-Match");
-  const tags = text === "" ? undefined : parseEntityTags(text);
+  const tags = parseEntityTags(ctx.get("If-None-Match"));
   if (tags === undefined || tags === "*") return tags === "*";
   return tags.some((known) => known === tag || known === `W/${tag}`);
 }
