@@ -101,9 +101,9 @@ describe("createCostlyQueue", () => {
 
   it("takes all events of one turn of the event loop together", async () => {
     const scene = makeScene();
-    scene.add("a", "0");
+    scene.add("a", "0", 1, "ada");
     for (let step = 0; step < 20; step += 1) await Promise.resolve();
-    scene.add("a", "1");
+    scene.add("a", "1", 1, "bob");
     await until(() => count(scene) === 2, { what: "both events" });
 
     expect(scene.handled).to.deep.equal([["0", "1"]]);
