@@ -49,6 +49,14 @@ export const sharedAttacks: readonly Attack[] = [
       ),
   },
   {
+    name: "lists of 100 records of 40 KB of ten users",
+    prepare: makeEvents,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "GET", path: `${notes}?per_page=100`, token }),
+      ),
+  },
+  {
     name: "pages of old events of ten users",
     prepare: makeEvents,
     run: (attacker, signal) =>

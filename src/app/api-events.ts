@@ -5,8 +5,9 @@ import { createEventPresenter } from "../events/event-presenter.ts";
 import { createEventStreams, type EventStreams, type EventStreamsOptions } from "../events/event-streams.ts";
 import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts";
 import type { ApiRouter } from "../http/state.ts";
+import { createFairPlaces } from "../kit/fair-places.ts";
 import type { Configuration } from "./configuration.ts";
-import type { Infrastructure } from "./infrastructure.ts";
+import { halfOf, type Infrastructure } from "./infrastructure.ts";
 import { namesOf } from "./statement-names.ts";
 
 /**
@@ -17,7 +18,7 @@ export function addEvents(
   router: ApiRouter,
   { database, isEmbedded, eventHorizon: horizon }: Infrastructure,
   { definitions, models }: Configuration,
-  options: Omit<FeedRoutesOptions, "feed" | "streams" | "horizon"> &
+  options: Omit<FeedRoutesOptions, "feed" | "streams" | "horizon" | "pages" | "pageWaitMs"> &
     Pick<EventFeedOptions, "judge" | "listSql"> &
     Pick<EventStreamsOptions, "recheck">,
 ): { readonly streams: EventStreams; readonly feed: EventFeed } & Pick<EventFeedOptions, "present"> {
@@ -29,6 +30,7 @@ export function addEvents(
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });
-  addEventRoutes(router, { ...options, feed, streams, horizon });
+  const pages = createFairPlaces(halfOf(database.lists));
+  addEventRoutes(router, { ...options, feed, streams, horizon, pages, pageWaitMs: 20_000 });
   return { streams, feed, present };
 }

@@ -293,6 +293,7 @@ async function present(
   const records = new Map(found.map(({ id, data }) => [id, data ?? erased]));
   const others = found.filter(({ snapshot }) => snapshot !== null);
   const made = await presentStored(presentAll, others, {
+    userId: caller.id,
     mayBeFewer: rows.length > 1,
     away: () => new AppError("server.unavailable", "Server Error"),
   });

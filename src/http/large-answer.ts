@@ -1,3 +1,4 @@
+import { createTurnBytes } from "../kit/turn-bytes.ts";
 import type { ApiContext } from "./state.ts";
 
 /** The JSON of an answer in separately encoded pieces. */
@@ -11,8 +12,11 @@ export class LargeAnswer {
   }
 }
 
-/** Limit in bytes of one write: 2 MB took 30 ms, during which all other requests wait. */
-const mostAtOnce = 256 * 1024;
+/**
+ * Counts up to the most bytes that all answers write at once: 2 MB took 30 ms, during which all
+ * other requests wait.
+ */
+const isEnough = createTurnBytes(256 * 1024);
 
 /**
  * Sends the answer without Koa, which would need it as a whole. Pieces that the client has not read
@@ -26,10 +30,10 @@ export function sendLarge(ctx: ApiContext, { pieces, bytes }: LargeAnswer): void
   function sendSome(): void {
     if (res.destroyed) return;
     res.cork();
-    for (let left = mostAtOnce; left > 0 && sent < pieces.length; sent += 1) {
+    for (let isOver = false; !isOver && sent < pieces.length; sent += 1) {
       const piece = pieces[sent] as Uint8Array;
       res.write(piece);
-      left -= piece.length;
+      isOver = isEnough(piece.length);
     }
     if (sent === pieces.length) res.end();
     else setImmediate(sendSome);

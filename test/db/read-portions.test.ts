@@ -34,6 +34,32 @@ describe("readInPortions", () => {
     for (const one of new Set(turnOf)) expect(turnOf.filter((at) => at === one).length).to.be.at.most(4);
   });
 
+  it("reads the results of several connections at no more a turn", async () => {
+    const pool = new EventEmitter();
+    readInPortions(pool as Pool);
+    const counts: number[] = [];
+    let turn = 0;
+    const streams = Array.from({ length: 4 }, () => {
+      const stream = new PassThrough({ highWaterMark: 4 * 1024 * 1024 });
+      pool.emit("connect", { connection: { stream } });
+      stream.on("data", () => (counts[turn] = (counts[turn] ?? 0) + 1));
+      stream.pause();
+      for (let chunk = 0; chunk < 16; chunk += 1) stream.write(Buffer.alloc(64 * 1024));
+      stream.end();
+      return stream;
+    });
+    for (const stream of streams) stream.resume();
+
+    while (streams.some(({ readableEnded }) => !readableEnded)) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turn += 1;
+    }
+
+    expect(counts.reduce((sum, count) => sum + count)).to.equal(64);
+    // Four, and one of each other connection, which is paused only then.
+    expect(Math.max(...counts)).to.be.at.most(7);
+  });
+
   it("leaves results of all sizes unchanged, one after the other", async () => {
     const created = await createTestDatabase();
     const database = await openDatabase({ url: created.url, poolSize: 2, isEmbedded: false });
