@@ -1,7 +1,7 @@
 /**
  * Counts the bytes that all connections together read or write in one turn of the event loop.
- * Returns a function that adds some, and returns whether the turn has had `most`. Without a count
- * over all, ten users with pages of 4 MB each make turns of 100 ms, in which all others wait.
+ * Returns a function that adds some, and returns whether the turn has had `most`. With a count for
+ * each connection, all requests wait for as many bytes of each.
  */
 export function createTurnBytes(most: number): (bytes: number) => boolean {
   let used = 0;
