@@ -1,6 +1,11 @@
 import type { Pool } from "pg";
 import { createTurnBytes } from "../kit/turn-bytes.ts";
 
+/**
+ * Smaller chunks are not counted, because each count costs a turn of the event loop. That was 7 %
+ * of the CPU of `svc api` at 100 changes a second.
+ */
+const leastCounted = 16 * 1024;
 /** Counts up to the most bytes of results that all connections read at once. */
 const isEnough = createTurnBytes(256 * 1024);
 
@@ -12,7 +17,7 @@ const isEnough = createTurnBytes(256 * 1024);
 export function readInPortions(pool: Pool): void {
   pool.on("connect", ({ connection: { stream } }) => {
     stream.on("data", (chunk: Buffer) => {
-      if (!isEnough(chunk.length)) return;
+      if (chunk.length < leastCounted || !isEnough(chunk.length)) return;
       stream.pause();
       setImmediate(() => stream.resume());
     });

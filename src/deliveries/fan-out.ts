@@ -10,7 +10,7 @@ import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { codeOf } from "../kit/errors.ts";
-import { createAlarm, endsWithin, pause, type Worker } from "../kit/worker.ts";
+import { createAlarm, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import { createCostlyQueue } from "./costly-queue.ts";
 import type { Figures } from "./figures.ts";
@@ -85,9 +85,8 @@ export function createFanOut(options: FanOutOptions): Worker {
       const leave = (): void => away.wake();
       const queue: FanOutQueue = createFanOutQueue({
         async handle(messages) {
-          const work = handle(messages);
-          if (!(await endsWithin(lateMs, work))) leave();
-          await work;
+          const timer = setTimeout(leave, lateMs);
+          await handle(messages).finally(() => clearTimeout(timer));
         },
         mostItems: batchSize,
         mostCost: batchCost,
