@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { version } from "../kit/version.ts";
+import type { Worker } from "../kit/worker.ts";
 import type { Config } from "../config/load.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { serviceResource } from "../events/event.ts";
@@ -18,7 +19,7 @@ import { createIndexSql, createSql, type Sql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { isCostly } from "../subscriptions/eligibility.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
-import { createRelay, type Relay } from "../events/relay.ts";
+import { createRelay } from "../events/relay.ts";
 import { addEvents } from "./api-events.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
@@ -90,10 +91,7 @@ export function createApi({
     recordTurns: recordTurnsOf(database.pool),
     batchTurns: createBatchTurns(database.pool, presence),
     access,
-    onChange() {
-      relay.wake();
-      streams.wake();
-    },
+    onChange: () => streams.wake(),
   });
   const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, ...posts });
   const registered = [...definitions.keys()];
@@ -232,12 +230,13 @@ function createHasty(
 function createRelayOf(
   { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
   { config, definitions, models }: Configuration,
-): Relay {
+): Worker {
   const sql = createSql({ pool: database.relay, isEmbedded });
   const shownAsCaptured = [...definitions.values()].filter(isShownAsCaptured).map(({ name }) => name);
   const resources = [...new Set([...definitions.keys(), serviceResource])];
   return createRelay({
     outbox: createOutbox({ sql, shownAsCaptured }),
+    notices: database.notices,
     shares: createRelayShares({ sql, name: database.name, resources }),
     resources,
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),

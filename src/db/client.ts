@@ -5,6 +5,7 @@ import type { Log } from "../telemetry/log.ts";
 import { trustHint } from "../kit/untrusted.ts";
 import { pause } from "../kit/worker.ts";
 import { refuseReplicaRole } from "./missing-right.ts";
+import { askForNotices, createNotices, type Notices } from "./notices.ts";
 import { readInPortions } from "./read-portions.ts";
 import { limitResults, type ResultLimits } from "./result-limit.ts";
 
@@ -25,6 +26,8 @@ export interface Database {
    * the outbox distinguishes events by it.
    */
   readonly name: string;
+  /** Messages of the connections of `pool`, of the events that they make. */
+  readonly notices: Notices;
   /**
    * Waits for the connections in use, then ends all connections. After 5 s it cuts those that do
    * not answer.
@@ -125,32 +128,42 @@ export async function openDatabase({
 }): Promise<Database> {
   const clients = new Set<PoolClient>();
   const name = ["svc", program, randomBytes(4).toString("hex")].filter((part) => part !== "").join(" ");
-  const open = (max: number, timeoutMs: number, settings = "", answerMs = queryTimeoutMs): Pool => {
-    const shared = { url, name, isEmbedded, log };
-    const pool = openPool({ ...shared, max, timeoutMs, settings, queryTimeoutMs: answerMs });
+  const open = (max: number, timeoutMs: number, own: Partial<PoolOptions> = {}): Pool => {
+    const pool = openPool({ url, name, isEmbedded, log, queryTimeoutMs, max, timeoutMs, ...own });
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
     readInPortions(pool);
     return pool;
   };
-  const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs);
+  const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs, {
+    settings: relays ? askForNotices : "",
+  });
+  const notices = createNotices(pool);
   const lists =
     limits === undefined
       ? pool
-      : open(limits.connections, limits.statementTimeoutMs, "", listAnswerMs(limits, queryTimeoutMs));
+      : open(limits.connections, limits.statementTimeoutMs, {
+          queryTimeoutMs: listAnswerMs(limits, queryTimeoutMs),
+        });
   if (limits !== undefined) limitResults(lists, limits);
   // A turn waits for one answer: without its own limit, a vanished server would hold it for 35 s.
   const relayAnswerMs = Math.min(queryTimeoutMs, relayTimeoutMs + answerMarginMs);
-  const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded), relayAnswerMs) : pool;
+  // These connections are never idle for long. The relay searches for missed events whenever it
+  // gets a new one.
+  const working = isEmbedded ? {} : { settings: byIndex, idleMs: 0 };
+  const relay = relays
+    ? open(relayConnections, relayTimeoutMs, { ...working, queryTimeoutMs: relayAnswerMs })
+    : pool;
   for (const one of new Set([pool, relay]))
     limitResults(one, { maxResultBytes, maxRowBytes: maxResultBytes });
-  const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;
+  const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, working) : pool;
   return {
     pool,
     lists,
     relay,
     dispatcher,
     name,
+    notices,
     async close() {
       // The timer is never cleared, because the pool does not wait for idle connections to end, and
       // some may not.
@@ -171,19 +184,17 @@ function listAnswerMs({ statementTimeoutMs: ownMs }: ListLimits, queryTimeoutMs:
 }
 
 /**
- * Returns settings for statements that each read only the rows they return, by an index. A plan
+ * Settings for statements that each read only the rows they return, by an index. A plan
  * that was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the
  * next ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Without them,
  * PostgreSQL also plans the write of an outcome at each execution: 0.38 ms, beside 0.23 ms for the
  * write. It assumes ten items for a list of unknown length, so a plan for one item seems cheaper.
  * The embedded database is one session, whose settings would apply to all.
  */
-function byIndex(isEmbedded: boolean): string {
-  if (isEmbedded) return "";
+const byIndex =
   // With an incremental sort, PostgreSQL read all held deliveries of a subscription for each one
   // that was taken.
-  return `SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_incremental_sort = off; SET plan_cache_mode = force_generic_plan;`;
-}
+  "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_incremental_sort = off; SET plan_cache_mode = force_generic_plan;";
 
 const serverSettings =
   "SET idle_in_transaction_session_timeout = '60s'; SET jit = off; SET max_parallel_workers_per_gather = 0;";
@@ -197,25 +208,31 @@ const compression = `
     SELECT set_config(name, 'lz4', false) FROM pg_settings
     WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY (enumvals);`;
 
+interface PoolOptions {
+  readonly url: string;
+  readonly name: string;
+  readonly max: number;
+  readonly timeoutMs: number;
+  readonly isEmbedded: boolean;
+  readonly log: Log | undefined;
+  readonly queryTimeoutMs: number;
+  /** Statements that set what its connections have of their own. Default: none. */
+  readonly settings?: string;
+  /** Time after which an idle connection ends; 0 for never. */
+  readonly idleMs?: number;
+}
+
 function openPool({
   url,
   name,
   max,
   timeoutMs,
-  settings,
   isEmbedded,
   log,
   queryTimeoutMs,
-}: {
-  readonly url: string;
-  readonly name: string;
-  readonly max: number;
-  readonly timeoutMs: number;
-  readonly settings: string;
-  readonly isEmbedded: boolean;
-  readonly log: Log | undefined;
-  readonly queryTimeoutMs: number;
-}): Pool {
+  settings = "",
+  idleMs = 30_000,
+}: PoolOptions): Pool {
   // Sent as statements instead of start-up parameters, because PgBouncer refuses parameters that it
   // does not know. `options` in the user's URL would also replace them. JIT takes 50 to 250 ms when
   // old statistics make a statement look expensive, and no statement is worth that. With parallel
@@ -230,9 +247,7 @@ function openPool({
     connectionString: url,
     max,
     connectionTimeoutMillis: connectTimeoutMs,
-    // The service's own connections are never idle for long. The relay searches for missed events
-    // whenever it gets a new connection.
-    idleTimeoutMillis: settings === "" ? 30_000 : 0,
+    idleTimeoutMillis: idleMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     ...(isEmbedded ? {} : { query_timeout: queryTimeoutMs }),

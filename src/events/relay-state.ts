@@ -1,4 +1,5 @@
 import type { Broker } from "../broker/broker.ts";
+import type { Notices } from "../db/notices.ts";
 import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { createAlarm, type Alarm } from "../kit/worker.ts";
@@ -16,6 +17,7 @@ export interface RelayOptions extends PublishOptions {
   readonly broker: Broker;
   readonly outbox: Outbox;
   readonly shares: RelayShares;
+  readonly notices: Notices;
   /**
    * Resources of the mapping files. Events of other resources wait until their resource is back.
    */

@@ -7,6 +7,7 @@ import { pause, type Worker } from "../kit/worker.ts";
 import { firstOf, type Scan } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
+import { publishAnnounced } from "./announced-events.ts";
 import type { Share } from "./relay-shares.ts";
 import {
   createRelayState,
@@ -21,11 +22,6 @@ import {
   type RelayOptions,
   type RelayState,
 } from "./relay-state.ts";
-
-export interface Relay extends Worker {
-  /** Starts a turn at once. Without the call, the next poll finds the same events. */
-  wake(): void;
-}
 
 const beatMs = 1_000;
 const checkMs = 1_000;
@@ -70,14 +66,14 @@ const blockedMs = 1_000;
  *
  * Resources do not wait for one another: each is read, presented and paused on its own.
  */
-export function createRelay(options: RelayOptions): Relay {
+export function createRelay(options: RelayOptions): Worker {
   const { broker, shares, log, pollIntervalMs } = options;
   const state = createRelayState(options);
   const { alarm } = state;
   return {
     name: "relay",
-    wake: () => alarm.wake(),
     async run(signal) {
+      const stop = publishAnnounced(state);
       while (!signal.aborted) {
         let hasMore = false;
         try {
@@ -94,6 +90,7 @@ export function createRelay(options: RelayOptions): Relay {
         const gatherMs = state.pace.waitMs();
         if (gatherMs > 0) await pause(gatherMs, signal);
       }
+      stop();
       // A retry under way may begin to publish more.
       while (state.underWay.size > 0) await Promise.all(state.underWay);
       await shares.leave().catch(() => undefined);

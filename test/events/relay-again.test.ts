@@ -80,7 +80,7 @@ describe("createRelay", () => {
     scene.stoppedAtMs = performance.now();
     await scene.core.sql("ALTER TABLE svc.outbox RENAME TO outbox_away");
     let isBroken = true;
-    const relay = start({
+    start({
       pollIntervalMs: never,
       present: (resource, events) =>
         isBroken ? Promise.reject(new Error("a bug")) : present(resource, events),
@@ -93,13 +93,16 @@ describe("createRelay", () => {
       await scene.core.sql("ALTER TABLE svc.outbox_away RENAME TO outbox");
     }
     await scene.work.addEvent();
-    await until(() => (relay.wake(), scene.lines.some(({ msg }) => msg === "relay failed; trying again")), {
-      what: "a failed present",
-    });
+    await until(
+      () => (scene.announce(""), scene.lines.some(({ msg }) => msg === "relay failed; trying again")),
+      {
+        what: "a failed present",
+      },
+    );
     isBroken = false;
     scene.skewMs += 1_000;
 
-    await until(() => (relay.wake(), scene.broker.published.length > 0), { what: "the event" });
+    await until(() => (scene.announce(""), scene.broker.published.length > 0), { what: "the event" });
   });
 
   it("has a thousand in flight at most, of one owner as many as are left free, and continues as they are fanned out", async () => {

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import { eventOf } from "../../src/events/event-message.ts";
 import type { Presented } from "../../src/events/event-presenter.ts";
-import type { Relay } from "../../src/events/relay.ts";
 import { never, numbers, present, presented, seal, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
@@ -89,18 +88,18 @@ describe("createRelay", () => {
 
   it("does not forget a wake during a turn", async () => {
     await scene.work.addEvent({ recordId: "first" });
-    const relay: Relay = start({
+    start({
       pollIntervalMs: never,
       async present(resource, events) {
         if (events[0]?.recordId === "first") {
           await scene.work.addEvent({ recordId: "second" });
-          relay.wake();
+          scene.announce("");
         }
         return present(resource, events);
       },
     });
 
-    await until(() => (relay.wake(), scene.broker.published.length === 2), { what: "the second" });
+    await until(() => (scene.announce(""), scene.broker.published.length === 2), { what: "the second" });
 
     expect(published()).to.deep.equal(["first", "second"]);
   });

@@ -2,11 +2,13 @@ import { Pool } from "pg";
 import { createSeal } from "../../src/broker/seal.ts";
 import { queues } from "../../src/broker/topology.ts";
 import type { Presented } from "../../src/events/event-presenter.ts";
+import type { NoticeListener } from "../../src/db/notices.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { createOutbox, type Outbox } from "../../src/events/outbox.ts";
 import { createRelayShares } from "../../src/events/relay-shares.ts";
 import type { RelayOptions } from "../../src/events/relay-state.ts";
-import { createRelay, type Relay } from "../../src/events/relay.ts";
+import { createRelay } from "../../src/events/relay.ts";
+import type { Worker } from "../../src/kit/worker.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
 import { until } from "./wait.ts";
@@ -36,7 +38,9 @@ interface RelayScene extends WorkerScene {
   /** Time at which the real clock is stopped; undefined while it runs. */
   stoppedAtMs: number | undefined;
   readonly outbox: Outbox;
-  readonly start: (overrides?: Partial<RelayOptions>) => Relay;
+  readonly start: (overrides?: Partial<RelayOptions>) => Worker;
+  /** Gives the relay the details of messages of a transaction, as the capture sends them. */
+  readonly announce: (...details: readonly string[]) => void;
   /** Adds events whose record ids are the numbers from 1 on. */
   readonly addEvents: (count: number, resource?: string, ownerId?: string) => Promise<unknown>;
   /** Removes events from the outbox as soon as they are published, like the fan-out. */
@@ -59,6 +63,7 @@ export function useRelayScene(): RelayScene {
   let pool: Pool;
   let reads = 0;
   let checks = 0;
+  let announce: NoticeListener | undefined;
   const scene: Mutable<RelayScene> = Object.assign(useWorkerScene() as RelayScene, {
     skewMs: 0,
     stoppedAtMs: undefined,
@@ -69,6 +74,7 @@ export function useRelayScene(): RelayScene {
         resources: ["notes", "papers"],
         present,
         broker: scene.broker,
+        notices: { listen: (listener) => ((announce = listener), () => (announce = undefined)) },
         seal,
         log: scene.log,
         metrics: createMetrics().events,
@@ -80,6 +86,7 @@ export function useRelayScene(): RelayScene {
       scene.run(relay);
       return relay;
     },
+    announce: (...details: readonly string[]) => announce?.(details),
     addEvents: (count: number, resource = "notes", ownerId: string | null = null) =>
       scene.core.sql(
         `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
