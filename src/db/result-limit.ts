@@ -52,7 +52,11 @@ export function limitResults(pool: Pool, { maxResultBytes, maxRowBytes }: Result
     connection.stream.prependListener("data", (chunk: Buffer) => {
       received += chunk.length;
       const limitBytes = rows > 0 ? maxResultBytes : Math.max(maxResultBytes, maxRowBytes);
-      if (received > limitBytes) connection.stream.destroy(new ResultTooLargeError(limitBytes, rows));
+      if (received <= limitBytes) return;
+      // The client learns of it before it reads the chunk, which may end the statement. The pool
+      // would then give the connection to another statement, which would fail instead.
+      connection.emit("error", new ResultTooLargeError(limitBytes, rows));
+      connection.stream.destroy();
     });
   });
 }

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
+import { runBatch } from "../../src/db/statement-batch.ts";
+import { statementName } from "../../src/db/statement-name.ts";
 import { databaseOfSuite } from "../support/own-database.ts";
 
 const rowsOf = (count: number, bytes: number): string =>
@@ -60,4 +62,23 @@ describe("openDatabase, with limits for lists", () => {
   it("opens no more connections than poolSize", () => {
     expect([database.pool.options.max, database.lists.options.max]).to.deep.equal([1, 2]);
   });
+});
+
+describe("openDatabase, with a chunk that exceeds the limit and ends the result", () => {
+  const limits = { statementTimeoutMs: 5_000, maxResultBytes: 17_000, maxRowBytes: 17_000 };
+  const database = databaseOfSuite({ poolSize: 2, lists: { connections: 1, ...limits } });
+  const faultOfText = (text: string): Promise<string> =>
+    faultOf(runBatch(database.lists, { name: statementName(text), text, values: [[]] }));
+
+  // PostgreSQL sends 8 KiB at a time: the limit is in the third part.
+  for (const [what, large] of [
+    ["", rowsOf(17, 1_000)],
+    [" with an error of its own", "SELECT repeat('a', 1000), 1 / (18 - i) FROM generate_series(1, 20) AS i"],
+  ] as const) {
+    it(`fails the statement${what}, and none that waits for its connection`, async () => {
+      const faults = [large, rowsOf(1, 1_000), large, rowsOf(1, 1_000)].map(faultOfText);
+
+      expect(await Promise.all(faults)).to.deep.equal(["too_large", "none", "too_large", "none"]);
+    });
+  }
 });
