@@ -31,6 +31,9 @@ function rowOf({ name, cost, before, during, after, peakBytes, death, lost, reco
   ]);
 }
 
+/** Returns whether a log line has the cause of a failed request, other than an overload. */
+const isCause = (line: string): boolean => line.includes('"request failed"');
+
 /**
  * Gives this session the lowest priority, because a real attacker has a separate machine. Linux
  * divides the processors among sessions first. Each server here has its own session, so the
@@ -67,6 +70,7 @@ async function main(atEnd: AtEnd): Promise<number> {
     "| attack | the attacker's requests | p99 of the other user, ms: before / during / after | its failures | lost | peak MB | recovered after |",
   );
   console.log("|---|---|---|---|---|---|---|");
+  let printed = 0;
   for (const attack of [yardstick, ...attacks].filter(({ name }) =>
     only.some((part) => name.includes(part)),
   )) {
@@ -74,6 +78,10 @@ async function main(atEnd: AtEnd): Promise<number> {
     const outcome = await measure(scene, attack, durationMs);
     console.log(rowOf(outcome));
     progress(outcome.death ?? scene.memoryUsage());
+    const log = scene.log();
+    const causes = log.slice(printed).split("\n").filter(isCause);
+    for (const cause of causes) progress(cause);
+    printed = log.length;
   }
   return 0;
 }

@@ -31,6 +31,8 @@ export interface Scene {
   death(): string | undefined;
   /** Returns the kernel's figures of its memory, for people. */
   memoryUsage(): string;
+  /** Returns the errors that the program has logged so far, one a line. */
+  log(): string;
   peakBytes(): number | undefined;
   resetPeak(): void;
   /** Restarts the program when it has died. */
@@ -143,6 +145,7 @@ export async function createScene({
       death: () =>
         program.isRunning() ? undefined : [program.state(), limit.usage(), program.output()].join("\n"),
       memoryUsage: () => limit.usage(),
+      log: () => program.written(),
       peakBytes: () => peakBytes(program.pid() ?? 0),
       resetPeak: () => resetPeak(program.pid() ?? 0),
       async revive() {

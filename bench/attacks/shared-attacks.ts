@@ -1,5 +1,5 @@
 import { addAccomplices, byAccomplices } from "./accomplices.ts";
-import { type Attack, fresh, notes, removeRecords } from "./attack.ts";
+import { type Attack, fresh, makeRecords, notes, removeRecords } from "./attack.ts";
 import { batchOf } from "./batch-attacks.ts";
 import { prefix, type Scene } from "./scene.ts";
 
@@ -16,6 +16,19 @@ async function makeEvents(scene: Scene): Promise<void> {
   await scene.sql(
     `INSERT INTO notes (reference, amount, text, meta, user_id)
      SELECT name || i, 1, repeat('é', 20000), '{"a":[1,2,3,{"b":"c"}]}', id FROM svc.users, generate_series(1, 100) AS i WHERE name LIKE 'eve %'`,
+  );
+}
+
+/**
+ * Makes 100 records of each user, which together are a little larger than an answer may be, 2 MiB.
+ * The part that exceeds it also ends the result of the database.
+ */
+async function makeTooLarge(scene: Scene): Promise<void> {
+  await addAccomplices(scene, users);
+  await makeRecords(
+    scene,
+    `INSERT INTO notes (reference, amount, text, user_id)
+     SELECT name || i, 1, repeat('a', 20800 + 40 * (id % 10)::int), id FROM svc.users, generate_series(1, 100) AS i WHERE name LIKE 'eve %'`,
   );
 }
 
@@ -51,6 +64,14 @@ export const sharedAttacks: readonly Attack[] = [
   {
     name: "lists of 100 records of 40 KB of ten users",
     prepare: makeEvents,
+    run: (attacker, signal) =>
+      byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "GET", path: `${notes}?per_page=100`, token }),
+      ),
+  },
+  {
+    name: "lists of ten users that are a little too large",
+    prepare: makeTooLarge,
     run: (attacker, signal) =>
       byAccomplices(users, 40, signal, (token) =>
         attacker.send({ method: "GET", path: `${notes}?per_page=100`, token }),
