@@ -20,7 +20,7 @@ const statusNames: Readonly<Record<number, string>> = {
 };
 
 const failures: Readonly<Record<string, string>> = {
-  dns: "The name of the receiver could not be resolved. Check the host in the URL.",
+  dns: "The name of the receiver has no address that webhooks may reach. Check the host in the URL.",
   refused: "The receiver refused the connection: nothing listens on that port.",
   unreachable: "There was no way to the receiver: its network or host is down.",
   tls: "No trusted TLS connection came about. Check the receiver's certificate: its name, its end, its issuer.",

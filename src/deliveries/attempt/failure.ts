@@ -37,14 +37,34 @@ const resetCodes = ["ECONNRESET", "ECONNABORTED", "EPIPE", "ERR_STREAM_PREMATURE
 const tlsCode =
   /^(EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
+/** Codes of a name without an address. */
+const withoutAddress = ["ENOTFOUND", "ENODATA"];
+
 /**
  * Returns the cause of a connection error. Pure. Shows the text of the error only for refused
  * targets. Other texts can hold anything from the receiver, a resolver or OpenSSL.
  *
  * @param host Host and port of the receiver.
+ * @param isAdmin Whether the owner of the subscription has the admin flag. Others could find the
+ *   names of the operator's network, a word list at a time: one failure covers unknown names and
+ *   those with refused addresses.
  */
-export function failureOf({ error, host }: { readonly error: unknown; readonly host: string }): Failure {
+export function failureOf({
+  error,
+  host,
+  isAdmin,
+}: {
+  readonly error: unknown;
+  readonly host: string;
+  readonly isAdmin: boolean;
+}): Failure {
   const origin = rootOf(error);
+  const isUnknown = origin instanceof LookupError && withoutAddress.includes(origin.code);
+  if (!isAdmin && (isUnknown || origin instanceof TargetRefusedError))
+    return {
+      error: "dns",
+      detail: `The name of ${host} has no address that webhooks may be sent to: there is no such name, or its addresses are outside the allowed networks.`,
+    };
   if (origin instanceof TargetRefusedError) return { error: "blocked", detail: origin.message };
   if (origin instanceof LookupError) return lookupFailure(origin, host);
   const code = codeOf(origin) ?? "no code";

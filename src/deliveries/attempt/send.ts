@@ -117,7 +117,7 @@ export function createSender({
       if (done.ending.kind === "unmade")
         return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };
       const durationMs = Math.round(performance.now() - start);
-      const failure = failureIn(done, post.url, timeoutMs);
+      const failure = failureIn(done, { url: post.url, timeoutMs, isAdmin: user.isAdmin });
       return {
         kind: "made",
         result: { startedAt, durationMs, ...failure, ...responseIn(done), ...done.timings },
@@ -136,11 +136,18 @@ export function createSender({
  * Returns the failure of an exchange; undefined for a 2xx answer, even when its body was cut at the
  * limit.
  */
-function failureIn({ ending, head }: Exchange, url: string, timeoutMs: number): Failure | undefined {
+function failureIn(
+  { ending, head }: Exchange,
+  {
+    url,
+    timeoutMs,
+    isAdmin,
+  }: { readonly url: string; readonly timeoutMs: number; readonly isAdmin: boolean },
+): Failure | undefined {
   const isAnswered = ending.kind === "complete" || ending.kind === "cut";
   if (isAnswered && head !== undefined && isSuccess(head.statusCode)) return undefined;
   const { host } = new URL(url);
-  if (ending.kind === "broken") return failureOf({ error: ending.error, host });
+  if (ending.kind === "broken") return failureOf({ error: ending.error, host, isAdmin });
   if (ending.kind === "expired") {
     const missed = { connect: "accept a connection", head: "answer", body: "end its answer" }[ending.during];
     return { error: "timeout", detail: `${host} did not ${missed} within ${timeoutMs / 1000} s.` };

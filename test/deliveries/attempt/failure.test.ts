@@ -29,12 +29,14 @@ const cases: readonly [AttemptError, unknown][] = [
   ["protocol", errorWith({ code: "ERR_INVALID_CHAR" })],
 ];
 
+const missing = ["ENOTFOUND", "ENODATA"].map((code) => new LookupError(code));
+
 describe("failureOf", () => {
   for (const [expected, error] of cases) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "no code";
 
     it(`names ${code} ${expected}, in one line without the error's own text`, () => {
-      const failure = failureOf({ error, host: "hooks.example:8443" });
+      const failure = failureOf({ error, host: "hooks.example:8443", isAdmin: true });
 
       expect(failure.error).to.equal(expected);
       expect(failure.detail).to.match(/^[^\n]*hooks\.example:8443[^\n]*\.$/);
@@ -46,14 +48,14 @@ describe("failureOf", () => {
       const tried = new AggregateError([errorWith({ code: "EHOSTUNREACH" }), error]);
       const wrapped = Object.assign(new Error("outer", { cause: tried }), { code: "ERR_OUTER" });
 
-      expect(failureOf({ error: wrapped, host: "h" }).error).to.equal(expected);
+      expect(failureOf({ error: wrapped, host: "h", isAdmin: true }).error).to.equal(expected);
     });
   }
 
   it("names the first of several addresses of which none can be reached", () => {
     const errors = ["ENETUNREACH", "EHOSTUNREACH"].map((code) => errorWith({ code }));
 
-    expect(failureOf({ error: new AggregateError(errors), host: "h" }).detail).to.equal(
+    expect(failureOf({ error: new AggregateError(errors), host: "h", isAdmin: true }).detail).to.equal(
       "h cannot be reached (ENETUNREACH).",
     );
   });
@@ -61,10 +63,18 @@ describe("failureOf", () => {
   it("repeats the message of the look-up for a refused target", () => {
     const error = new Error("outer", { cause: new TargetRefusedError("a resolves to a private address.") });
 
-    expect(failureOf({ error, host: "a" })).to.deep.equal({
+    expect(failureOf({ error, host: "a", isAdmin: true })).to.deep.equal({
       error: "blocked",
       detail: "a resolves to a private address.",
     });
+  });
+
+  it("does not show others than admins whether a name exists whose addresses are refused", () => {
+    const errors = [new TargetRefusedError("a resolves to a private address."), ...missing];
+    const [refused, ...unknown] = errors.map((error) => failureOf({ error, host: "a", isAdmin: false }));
+
+    expect(refused?.error).to.equal("dns");
+    expect(unknown).to.deep.equal([refused, refused]);
   });
 
   it("explains the failure for a name", () => {
@@ -79,5 +89,5 @@ describe("failureOf", () => {
 });
 
 function detailOf(code: string): string {
-  return failureOf({ error: new LookupError(code), host: "h" }).detail;
+  return failureOf({ error: new LookupError(code), host: "h", isAdmin: true }).detail;
 }
