@@ -3,7 +3,7 @@ import { together } from "./attack.ts";
 import type { Scene } from "./scene.ts";
 
 /** Tokens of users who attack together. */
-const tokens = Array.from({ length: 10 }, mintToken);
+const tokens = Array.from({ length: 200 }, mintToken);
 
 /** Makes the first `count` of these users. Their names begin with `eve `. */
 export async function addAccomplices(scene: Scene, count: number): Promise<void> {

@@ -4,6 +4,8 @@ import { batchOf } from "./batch-attacks.ts";
 import { prefix, type Scene } from "./scene.ts";
 
 const users = 10;
+/** SQL of the first of these users: an attack may have made more. */
+const owners = `(SELECT id, name FROM svc.users WHERE name LIKE 'eve %' ORDER BY id LIMIT ${users}) AS owner`;
 
 async function makeUsers(scene: Scene): Promise<void> {
   await addAccomplices(scene, users);
@@ -15,7 +17,7 @@ async function makeEvents(scene: Scene): Promise<void> {
   await makeUsers(scene);
   await scene.sql(
     `INSERT INTO notes (reference, amount, text, meta, user_id)
-     SELECT name || i, 1, repeat('é', 20000), '{"a":[1,2,3,{"b":"c"}]}', id FROM svc.users, generate_series(1, 100) AS i WHERE name LIKE 'eve %'`,
+     SELECT name || i, 1, repeat('é', 20000), '{"a":[1,2,3,{"b":"c"}]}', id FROM ${owners}, generate_series(1, 100) AS i`,
   );
 }
 
@@ -28,20 +30,28 @@ async function makeTooLarge(scene: Scene): Promise<void> {
   await makeRecords(
     scene,
     `INSERT INTO notes (reference, amount, text, user_id)
-     SELECT name || i, 1, repeat('a', 20800 + 40 * (id % 10)::int), id FROM svc.users, generate_series(1, 100) AS i WHERE name LIKE 'eve %'`,
+     SELECT name || i, 1, repeat('a', 20800 + 40 * (id % 10)::int), id FROM ${owners}, generate_series(1, 100) AS i`,
   );
 }
 
 const texts = Array.from({ length: 50 }, (_, index) => ({ text: { contains: `é${index}` } }));
 const filter = JSON.stringify({ resource: "notes", events: ["on_create"], filter: { or: texts } });
 
-/** Attacks by ten users at once, which shares of a user alone do not bound. */
+/** Attacks by many users at once, which shares of a user alone do not bound. */
 export const sharedAttacks: readonly Attack[] = [
   {
     name: "batches of 1,000 creates of ten users",
     prepare: makeUsers,
     run: (attacker, signal) =>
       byAccomplices(users, 40, signal, (token) =>
+        attacker.send({ method: "POST", path: `${notes}/batch`, body: batchOf(1_000), token }),
+      ),
+  },
+  {
+    name: "batches of 1,000 creates of 200 users",
+    prepare: (scene) => addAccomplices(scene, 200),
+    run: (attacker, signal) =>
+      byAccomplices(200, 200, signal, (token) =>
         attacker.send({ method: "POST", path: `${notes}/batch`, body: batchOf(1_000), token }),
       ),
   },

@@ -59,8 +59,14 @@ export function createMemoryLedger(limitBytes: number, patienceMs: number = defa
   // A request that needs no more must end, whatever users with little hold beyond the limit.
   const isLittle = (userId: number, bytes: number): boolean =>
     bytes === 0 || heldBy(userId) + bytes <= limitBytes * ofLittle.each;
-  const hasRoom = (userId: number, bytes: number): boolean =>
-    reserved + bytes <= limitBytes * (isLittle(userId, bytes) ? 1 + ofLittle.beyond : 1);
+  function hasRoom(userId: number, bytes: number): boolean {
+    const after = reserved + bytes;
+    if (after <= limitBytes) return true;
+    // Leaves as much free as the user then holds. Otherwise 72 users with a MB each had all, and
+    // small requests of others got 503.
+    const left = bytes === 0 ? 0 : heldBy(userId) + bytes;
+    return isLittle(userId, bytes) && after + left <= limitBytes * (1 + ofLittle.beyond);
+  }
   const fits = (userId: number, bytes: number): boolean => hasShare(userId, bytes) && hasRoom(userId, bytes);
 
   function count(userId: number, bytes: number): void {

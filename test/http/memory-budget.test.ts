@@ -119,20 +119,31 @@ describe("createMemoryBudget", () => {
     const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
     for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
     const large = budget.open(eve).reserve(101);
-    const users = Array.from({ length: 8 }, (_, index) => 10 + index);
+    const users = Array.from({ length: 7 }, (_, index) => 10 + index);
 
     const results = await Promise.all(users.map((user) => resultOf(budget.open(user).reserve(100))));
 
     expect(results).to.deep.equal(users.map(() => "granted"));
     expect(await isGranted(large)).to.equal(false);
-    for (const user of [10, 20]) expect(() => budget.open(user).settle(1)).to.throw(AppError);
+    for (const [user, bytes] of [
+      [10, 1],
+      [20, 51],
+    ] as const)
+      expect(() => budget.open(user).settle(bytes)).to.throw(AppError);
+  });
+
+  it("leaves room for small requests, beside any number of users with a 64th", async () => {
+    const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
+    for (let user = 10; user < 110; user += 1) void budget.open(user).reserve(100);
+
+    expect(await resultOf(budget.open(ada).reserve(50))).to.equal("granted");
   });
 
   it("gives that to users with little who waited for it, and not to those before them", async () => {
     const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
     for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
     const large = budget.open(eve).reserve(101);
-    const requests = Array.from({ length: 8 }, (_, index) => budget.open(10 + index));
+    const requests = Array.from({ length: 7 }, (_, index) => budget.open(10 + index));
     for (const request of requests) await request.reserve(100);
     const waiting = budget.open(20).reserve(100);
     expect(await isGranted(waiting)).to.equal(false);
