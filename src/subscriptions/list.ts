@@ -11,66 +11,75 @@ import { presentSubscription, type OwnSubscription } from "./subscription.ts";
  */
 const paging = ["page", "per_page", "count", "cursor"];
 
+/** Returns whether a request asks for a page. */
+export function isPaged({ given }: ListParameters): boolean {
+  return paging.some((name) => given.has(name));
+}
+
+/** Returns the function that presents subscriptions as a request asks for. */
+export function presenterOf({ fields }: ListParameters): (row: OwnSubscription) => unknown {
+  const project = fields && createProjection(fields, subscriptionShape.places);
+  return (row) => project?.(presentSubscription(row)) ?? presentSubscription(row);
+}
+
 /**
- * Returns the answer to a list request.
+ * Returns the page of a request. Only its subscriptions are read: the filters of a single user take
+ * 2 MB.
  *
- * @param found All subscriptions that match.
+ * @param ids Ids of all subscriptions that match.
+ * @param read Reads the subscriptions with these ids.
  * @param url URL of the request, for the page links.
  */
-export async function subscriptionList(
-  found: readonly OwnSubscription[],
+export async function subscriptionPage(
+  ids: readonly number[],
   parameters: ListParameters,
   {
     userId,
     owner,
     cursors,
     url,
+    read,
   }: {
     readonly userId: number;
     readonly owner: OwnerScope;
     readonly cursors: Cursors;
     readonly url: URL;
+    readonly read: (ids: readonly number[]) => Promise<readonly OwnSubscription[]>;
   },
-): Promise<{ readonly data: readonly unknown[] } | Envelope<unknown> | CursorEnvelope<unknown>> {
-  const project = parameters.fields && createProjection(parameters.fields, subscriptionShape.places);
-  const present = (rows: readonly OwnSubscription[]): readonly unknown[] =>
-    rows.map((row) => presentSubscription(row)).map((row) => project?.(row) ?? row);
-  if (!paging.some((name) => parameters.given.has(name))) return { data: present(found) };
+): Promise<Envelope<unknown> | CursorEnvelope<unknown>> {
+  const present = async (some: readonly number[]): Promise<readonly unknown[]> =>
+    (await read(some)).map(presenterOf(parameters));
   if (parameters.paging.kind === "page") {
     const { page, perPage, skip } = parameters.paging;
-    const data = present(found.slice(skip, skip + perPage));
-    const total = parameters.count === "none" ? undefined : found.length;
-    return envelope({ data, total, hasNext: found.length > skip + perPage, page, perPage, url });
+    const data = await present(ids.slice(skip, skip + perPage));
+    const total = parameters.count === "none" ? undefined : ids.length;
+    return envelope({ data, total, hasNext: ids.length > skip + perPage, page, perPage, url });
   }
   const request = { list: `webhooks of ${owner}`, userId, parameters, cursors, url };
-  const places = new Map(found.map(({ id }, index) => [id, index]));
+  const places = new Map(ids.map((id, index) => [id, index]));
   return answerByCursor(request, async (position, take) => {
-    const page = cursorPage(from(found, position, take + 1), {
+    const page = cursorPage(from(ids, position, take + 1), {
       position,
       take,
-      valuesOf: ({ id }) => [String(id), String(places.get(id))],
+      valuesOf: (id) => [String(id), String(places.get(id))],
     });
-    return { ...page, rows: present(page.rows) };
+    return { ...page, rows: await present(page.rows) };
   });
 }
 
 /**
- * Returns the rows from a position on. A position is an id and its index. When the subscription is
+ * Returns the ids from a position on. A position is an id and its index. When the subscription is
  * gone, the next one has its index.
  */
-function from(
-  found: readonly OwnSubscription[],
-  position: Position | undefined,
-  take: number,
-): readonly OwnSubscription[] {
-  if (position === undefined) return found.slice(0, take);
-  const [id, place] = position.values.map(Number);
-  const at = found.findIndex((one) => one.id === id);
+function from(ids: readonly number[], position: Position | undefined, take: number): readonly number[] {
+  if (position === undefined) return ids.slice(0, take);
+  const [id = 0, place] = position.values.map(Number);
+  const at = ids.indexOf(id);
   if (position.isBackwards)
-    return found
+    return ids
       .slice(0, at === -1 ? place : at)
       .toReversed()
       .slice(0, take);
   const start = at === -1 ? (place ?? 0) : at + 1;
-  return found.slice(start, start + take);
+  return ids.slice(start, start + take);
 }

@@ -76,6 +76,13 @@ export async function findSubscription(
   return found;
 }
 
+/** The subscriptions of a list. */
+interface Listed {
+  readonly filter: Condition;
+  readonly sort: readonly OrderItem[] | undefined;
+  readonly limit: number;
+}
+
 /**
  * Returns a user's subscriptions that match the filter, in the given order or newest first. With
  * `everybody`, returns those of all users.
@@ -86,24 +93,45 @@ export async function findSubscription(
 export async function findSubscriptions(
   sql: Sql,
   owner: OwnerScope,
-  {
-    filter,
-    sort,
-    limit,
-  }: {
-    readonly filter: Condition;
-    readonly sort: readonly OrderItem[] | undefined;
-    readonly limit: number;
-  },
+  listed: Listed,
 ): Promise<readonly OwnSubscription[]> {
+  return find<OwnSubscription>(sql, owner, { ...listed, columns: named });
+}
+
+/** Returns the ids of the same subscriptions. Those of a page are then read alone. */
+export async function findSubscriptionIds(
+  sql: Sql,
+  owner: OwnerScope,
+  listed: Listed,
+): Promise<readonly number[]> {
+  return (await find<{ readonly id: number }>(sql, owner, { ...listed, columns: "t.id" })).map(
+    ({ id }) => id,
+  );
+}
+
+async function find<Found extends Readonly<Record<keyof Found, unknown>>>(
+  sql: Sql,
+  owner: OwnerScope,
+  { columns, filter, sort, limit }: Listed & { readonly columns: string },
+): Promise<readonly Found[]> {
   const parameters = createParameters();
   // Without OFFSET 0 the planner may read all users' subscriptions in the order of ids, to save the
   // sort.
   const own = owner === "everybody" ? all : `${all} WHERE own.user_id = ${parameters.add(owner)} OFFSET 0`;
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
-  return sql<OwnSubscription>(
-    `SELECT ${named} FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC LIMIT ${parameters.add(limit)}`,
+  return sql<Found>(
+    `SELECT ${columns} FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC LIMIT ${parameters.add(limit)}`,
     parameters.values,
   );
+}
+
+const readText = `SELECT ${named} FROM (${all} WHERE own.id = ANY($1::int[])) AS t ORDER BY array_position($1::int[], t.id)`;
+
+/** Returns the subscriptions with these ids, in their order. */
+export async function readSubscriptions(
+  sql: Sql,
+  ids: readonly number[],
+): Promise<readonly OwnSubscription[]> {
+  return ids.length === 0 ? [] : sql<OwnSubscription>(readText, [ids]);
 }

@@ -19,10 +19,12 @@ import { idOf } from "../kit/ids.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import type { ListsOptions } from "../querying/own-list.ts";
-import { subscriptionList } from "./list.ts";
+import { isPaged, presenterOf, subscriptionPage } from "./list.ts";
 import {
   findSubscription,
+  findSubscriptionIds,
   findSubscriptions,
+  readSubscriptions,
   subscriptionShape,
   type OwnerScope,
 } from "./own-subscriptions.ts";
@@ -94,9 +96,16 @@ async function list(
   const { id: userId } = ctx.state.caller;
   const owner = ownerScopeOf(ctx, parameters.given.get("user_id"));
   const query = { ...parameters, limit: mostListed + 1 };
-  const found = await findSubscriptions(listSql, owner, query).catch((error: unknown) => refuseLarge(error));
-  if (found.length > mostListed) throw tooManyListed();
-  ctx.body = await subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
+  const read = (ids: readonly number[]): Promise<readonly OwnSubscription[]> =>
+    readSubscriptions(listSql, ids).catch(refuseLarge);
+  if (isPaged(parameters)) {
+    const ids = withinLimit(await findSubscriptionIds(listSql, owner, query));
+    const page = { userId, owner, cursors, url: urlOf(ctx), read };
+    ctx.body = await subscriptionPage(ids, parameters, page);
+    return;
+  }
+  const found = withinLimit(await findSubscriptions(listSql, owner, query).catch(refuseLarge));
+  ctx.body = { data: found.map(presenterOf(parameters)) };
 }
 
 async function create(
@@ -194,8 +203,14 @@ async function readPreview(
 /** Most subscriptions in an answer for all users: about 10 MB, which are built in memory. */
 const mostListed = 10_000;
 
+function withinLimit<T>(found: readonly T[]): readonly T[] {
+  if (found.length > mostListed) throw tooManyListed();
+  return found;
+}
+
 function tooManyListed(cause?: unknown): AppError {
-  const message = "There are more webhooks than an answer has; ask for those of one user, or filter them.";
+  const message =
+    "There are more webhooks than an answer has; ask for fewer by per_page, for those of one user, or filter them.";
   return validationError({ user_id: [message] }, cause);
 }
 
