@@ -16,6 +16,17 @@ describe("two users who hold all memory with bodies that do not arrive", () => {
   let server: HttpServer;
   const stalled: RawConnection[] = [];
 
+  /** Opens a connection whose body does not arrive, and waits until its memory is reserved. */
+  async function stall(user: number, length: number): Promise<void> {
+    const connection = await openRaw(server.port);
+    stalled.push(connection);
+    connection.send(
+      `POST /echo HTTP/1.1\r\nHost: a\r\nX-User: ${user}\r\nContent-Type: application/json\r\n` +
+        `Expect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`,
+    );
+    await until(() => connection.received().includes("100 Continue"), { what: "the reservation" });
+  }
+
   before(async () => {
     const router = createRouter("");
     router.post("/echo", async (ctx) => {
@@ -37,17 +48,7 @@ describe("two users who hold all memory with bodies that do not arrive", () => {
       memoryBudget: createMemoryBudget({ limitBytes }),
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
-    for (const user of [1, 2])
-      for (const length of lengths) {
-        const connection = await openRaw(server.port);
-        stalled.push(connection);
-        // The 100 says that the memory is reserved.
-        connection.send(
-          `POST /echo HTTP/1.1\r\nHost: a\r\nX-User: ${user}\r\nContent-Type: application/json\r\n` +
-            `Expect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`,
-        );
-        await until(() => connection.received().includes("100 Continue"), { what: "the reservation" });
-      }
+    for (const user of [1, 2]) for (const length of lengths) await stall(user, length);
   });
 
   after(async () => {
@@ -64,5 +65,9 @@ describe("two users who hold all memory with bodies that do not arrive", () => {
 
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 200]);
     expect(stalled.map((connection) => connection.isClosed())).to.deep.equal([false, false, false, false]);
+  });
+
+  it("do not prevent ten small bodies of another user at the same time", async () => {
+    for (let count = 0; count < 10; count += 1) await stall(3, 100);
   });
 });
