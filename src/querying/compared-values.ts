@@ -73,8 +73,17 @@ function addressOf(text: string): string {
   return `${(isShort ? IPv4 : IPv6).parse(host).toNormalizedString()}/${Number(mask ?? (isShort ? 32 : 128))}`;
 }
 
+function digitsOf(text: string): string {
+  return text.replaceAll(/[:.-]/g, "").toLowerCase();
+}
+
 const byAddress = by((value) => addressOf(String(value)), 600);
-const byHardwareAddress = by((value) => String(value).replaceAll(/[:.-]/g, "").toLowerCase(), 60);
+const byHardwareAddress = by((value) => digitsOf(String(value)), 60);
+/** PostgreSQL makes eight bytes of six. */
+const byLongHardwareAddress = by(
+  (value) => digitsOf(String(value)).replace(/^(.{6})(.{6})$/, "$1fffe$2"),
+  60,
+);
 
 /** The comparison of native types that have several texts for one value. */
 const nativeComparisons: ReadonlyMap<string | undefined, Comparison> = new Map([
@@ -82,8 +91,41 @@ const nativeComparisons: ReadonlyMap<string | undefined, Comparison> = new Map([
   ["inet", byAddress],
   ["cidr", byAddress],
   ["macaddr", byHardwareAddress],
-  ["macaddr8", byHardwareAddress],
+  ["macaddr8", byLongHardwareAddress],
 ]);
+
+const exampleOfAddress = "be an address, such as 10.0.0.1 or 2001:db8::/32";
+const exampleOfHardware = "be a hardware address, such as 08:00:2b:01:02:03";
+
+/** Requirements of values of native types, which complete "The value of x must ...". */
+const requirements: ReadonlyMap<string | undefined, readonly [(text: string) => boolean, string]> = new Map([
+  ["inet", [isAddress, exampleOfAddress]],
+  ["cidr", [isNetwork, "be a network without bits to the right of its mask, such as 10.0.0.0/8"]],
+  ["macaddr", [(text) => /^[\da-f]{12}$/.test(digitsOf(text)), exampleOfHardware]],
+  ["macaddr8", [(text) => /^(?:[\da-f]{12}|[\da-f]{16})$/.test(digitsOf(text)), exampleOfHardware]],
+]);
+
+function isAddress(text: string): boolean {
+  const masked = text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`;
+  // PostgreSQL has no addresses with a zone, such as `fe80::1%eth0`.
+  return !text.includes("%") && (IPv4.isValidCIDRFourPartDecimal(masked) || IPv6.isValidCIDR(masked));
+}
+
+function isNetwork(text: string): boolean {
+  if (!isAddress(text)) return false;
+  const address = addressOf(text);
+  const network = (text.includes(":") ? IPv6 : IPv4).networkAddressFromCIDR(address);
+  return addressOf(`${network.toNormalizedString()}/${address.split("/")[1]}`) === address;
+}
+
+/**
+ * Returns the requirement of a native type that a value of a filter of webhooks fails: no text of
+ * the record could ever equal it. Undefined without one.
+ */
+export function nativeFault({ native }: Pick<Field, "native">, text: string): string | undefined {
+  const [isFine, requirement] = requirements.get(native?.toLowerCase()) ?? [];
+  return isFine === undefined || isFine(text) ? undefined : requirement;
+}
 
 /** Returns the comparison of a field's values. */
 export function comparisonOf({

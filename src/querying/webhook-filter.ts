@@ -1,9 +1,10 @@
 import { shortened } from "../kit/did-you-mean.ts";
 import { isObject } from "../kit/is-object.ts";
 import type { Parameter } from "./condition.ts";
+import { nativeFault } from "./compared-values.ts";
 import { mostValues, readValue } from "./filter-values.ts";
 import { mostConditions, mostDepth, operatorOf } from "./filters.ts";
-import { countFault, operatorsOf, type Operator } from "./operators.ts";
+import { countFault, operatorsOf, textOperators, type Operator } from "./operators.ts";
 import { findPath, pathFault, type PathTable, type ShownPath } from "./shown-paths.ts";
 
 /** One comparison of a filter that is written as JSON. */
@@ -168,7 +169,8 @@ function readValues(shown: ShownPath, operator: Operator, given: unknown): Value
   for (const one of list) {
     const text = textOf(one);
     if (typeof text !== "string") return { fault: `The value of ${shortened(shown.path)} ${text.fault}.` };
-    const read = readValue(shown, operator, text);
+    const fault = textOperators.includes(operator) ? undefined : nativeFault(shown.field, text);
+    const read = fault === undefined ? readValue(shown, operator, text) : { fault };
     if ("fault" in read) return { fault: `The value of ${shortened(shown.path)} must ${read.fault}.` };
     values.push(read.value);
   }

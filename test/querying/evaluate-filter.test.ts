@@ -306,6 +306,8 @@ describe("compileFilter on a native type", () => {
     ["cidr", "10.0.0.1/32", ["10.0.0.1", "10.0.0.1/32", "10.0.0.0/31"]],
     ["macaddr", "08:00:2b:01:02:0a", ["08002b01020A", "08-00-2B-01-02-0a", "0800.2b01.020a"]],
     ["macaddr8", "08:00:2b:01:02:03:04:05", ["08002b0102030405", "08-00-2B-01-02-03-04-06"]],
+    ["macaddr8", "08:00:2b:ff:fe:01:02:03", ["08:00:2b:01:02:03", "08002B010203"]],
+    ["cidr", "2001:db8::/32", ["2001:DB8::/32", "2001:db8::/33"]],
   ] as const) {
     it(`decides as SQL on a ${type} of ${stored}`, async () => {
       const row = `SELECT '${stored}'::${type} AS ${type}, ARRAY['${stored}', NULL]::${type}[] AS ${type}s`;
@@ -335,6 +337,40 @@ describe("compileFilter on a native type", () => {
       }
     });
   }
+});
+
+describe("readJsonFilter of a native type", () => {
+  const natives = definition({
+    name: "natives",
+    fields: ["inet", "cidr", "macaddr", "macaddr8"].flatMap((native) => [
+      field(native, "String", { native }),
+      field(`${native}s`, "String", { native, isList: true }),
+    ]),
+  });
+  const { filterable } = listShapeOf(natives, definitionsOf(natives));
+  const database = databaseOfSuite({ poolSize: 1 });
+
+  for (const [native, message, refused] of [
+    ["inet", "be an address", ["x", "", "10.0.0.1/33", "10.0.0", "::1/129", "fe80::1%eth0", "10.0.0.1/"]],
+    ["cidr", "be a network without bits to the right of its mask", ["x", "10.0.0.1/8", "2001:db8::1/32"]],
+    ["macaddr", "be a hardware address", ["x", "08:00:2b:01:02", "08:00:2b:01:02:03:04:05"]],
+    ["macaddr8", "be a hardware address", ["x", "08:00:2b:01:02", "08:00:2b:01:02:03:04"]],
+  ] as const)
+    for (const value of refused)
+      it(`refuses the ${native} ${JSON.stringify(value)}, as PostgreSQL does, but no part of a text`, async () => {
+        const faults = [
+          { [native]: value },
+          { [native]: { ne: value } },
+          { [`${native}s`]: { has: value } },
+        ].map((filter) => readJsonFilter(filter, filterable));
+        const part = readJsonFilter({ [native]: { contains: value } }, filterable);
+
+        for (const answer of faults)
+          expect("faults" in answer && [...answer.faults.values()].join()).to.contain(message);
+        expect(part).to.have.property("filter");
+        const asked = database.pool.query(`SELECT $1::${native}`, [value]);
+        expect(await asked.catch((error: unknown) => error)).to.be.an("error");
+      });
 });
 
 /** Returns the condition that a list would send to PostgreSQL for the same filter. */
