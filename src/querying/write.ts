@@ -164,8 +164,12 @@ export async function deleteOrChange(
   const after = createParameters();
   const from = fromText(definition, key, after);
   const place = row.map((value) => after.add(value)).join(", ");
-  // The transaction must have written it, because others may change it as well.
-  const isChanged = `t.xmin = pg_current_xact_id()::xid AND (t.tableoid, t.ctid) IS DISTINCT FROM (${place})`;
+  // The transaction must have written it, because others may change it as well. A trigger with
+  // an EXCEPTION writes in a subtransaction, which has its own id. Of unfinished transactions,
+  // only the own rows are visible.
+  const own = "(pg_current_xact_id()::text::bigint >> 32 << 32) + t.xmin::text::bigint";
+  const isChanged = `CASE WHEN (t.tableoid, t.ctid) IS DISTINCT FROM (${place})
+    THEN pg_xact_status((${own})::text::xid8) = 'in progress' END`;
   return (await sql(`SELECT 1 ${from} AND ${isChanged}`, after.values)).length > 0;
 }
 

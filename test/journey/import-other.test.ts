@@ -195,7 +195,7 @@ describe("svc-admin import of the tables of others", function () {
   it("deletes where a trigger changes the record instead, and undoes what it writes with a refusal", async () => {
     const pool = service.infrastructure.database.pool;
     await pool.query(
-      "INSERT INTO softened (id, v) VALUES (11, 'a'), (12, 'kept'), (13, 'a'), (14, 'a'), (15, 'kept')",
+      "INSERT INTO softened (id, v) VALUES (11, 'a'), (12, 'kept'), (13, 'a'), (14, 'a'), (15, 'kept'), (16, 'guarded')",
     );
     await pool.query("DELETE FROM refusals");
     const batch = (...operations: readonly object[]): Promise<Answer> =>
@@ -206,6 +206,7 @@ describe("svc-admin import of the tables of others", function () {
     const answers = [
       await user.request("DELETE", softened(11)),
       await user.request("DELETE", softened(11)),
+      await user.request("DELETE", softened(16)),
       await send("DELETE", softened(14), undefined, tag),
       await send("DELETE", softened(14), undefined, tag),
       await batch({ method: "delete", id: "13,2025-01-01" }),
@@ -218,14 +219,16 @@ describe("svc-admin import of the tables of others", function () {
       ),
     ].map(({ status }) => status);
 
-    expect(answers).to.deep.equal([204, 204, 204, 412, 200, 422, 422, 422, 422]);
+    expect(answers).to.deep.equal([204, 204, 204, 204, 412, 200, 422, 422, 422, 422]);
     const { rows } = await pool.query(
       "SELECT id FROM softened WHERE id > 10 AND deleted_at IS NOT NULL ORDER BY id",
     );
-    expect(rows.map(({ id }) => id)).to.deep.equal([11, 13, 14]);
+    expect(rows.map(({ id }) => id)).to.deep.equal([11, 13, 14, 16]);
     const kept = await pool.query("SELECT what FROM refusals ORDER BY id");
     // A soft delete is a DELETE and an UPDATE.
-    expect(kept.rows.map(({ what }) => what)).to.deep.equal([1, 1, 4, 3].flatMap(() => ["DELETE", "UPDATE"]));
+    expect(kept.rows.map(({ what }) => what)).to.deep.equal(
+      [1, 1, 6, 4, 3].flatMap(() => ["DELETE", "UPDATE"]),
+    );
     const events = await user.request(
       "GET",
       "/events?resource=softened&event=on_update&record_id=11,2025-01-01",
