@@ -116,8 +116,8 @@ export async function updateRecord(
   const parameters = createParameters();
   const sets = definition.fields.flatMap((field) => {
     const value = writtenText(field, data, parameters);
-    const isShort = field.type === "DateTime" && !field.isList && Object.hasOwn(data, field.name);
-    const kept = isShort && !definition.isManaged && value !== undefined ? keptTime(field, value) : value;
+    const kept =
+      definition.isManaged || value === undefined ? value : keptText(field, data[field.name], value);
     return kept === undefined ? [] : [`${quoteName(field.column)} = ${kept}`];
   });
   const where = whereText({ kind: "all", of: [key, condition] }, parameters);
@@ -127,12 +127,16 @@ export async function updateRecord(
 }
 
 /**
- * Writes the new value of a time. The stored time stays when the new one is what answers show, in
- * milliseconds. A client that sends a record back must not cut the microseconds off.
+ * Writes the new value of a column of an existing table. The stored value stays when the new one is
+ * what answers show of it: a time in milliseconds, or no items for a list that is NULL. A client
+ * that sends a record back must change nothing.
  */
-function keptTime(field: Field, value: string): string {
+function keptText(field: Field, value: unknown, text: string): string {
   const column = columnsText("t", [field]);
-  return `CASE WHEN date_trunc('milliseconds', ${column}) = ${value} THEN ${column} ELSE ${value} END`;
+  if (Array.isArray(value) && value.length === 0 && field.isList)
+    return `CASE WHEN ${column} IS NULL THEN ${column} ELSE ${text} END`;
+  if (field.type !== "DateTime" || field.isList || value === undefined) return text;
+  return `CASE WHEN date_trunc('milliseconds', ${column}) = ${text} THEN ${column} ELSE ${text} END`;
 }
 
 /** Deletes the record when it meets the condition. Returns whether there was such a record. */

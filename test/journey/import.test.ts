@@ -235,6 +235,32 @@ describe("svc-admin import of tables of every kind", function () {
     expect([status, body.sums]).to.deep.equal([201, []]);
     expect(rows).to.deep.equal([{ sums: null, names: ["a", "b"], tags: [] }]);
   });
+
+  it("keeps the NULL of a list that is sent as it was shown, and makes no event", async () => {
+    const { pool } = service.infrastructure.database;
+    const { body: made } = await user.request("POST", "/resources/every_type", {
+      title: "no list",
+      email: "no-list@example.com",
+    });
+    const sumsAfter = async (sums: readonly string[]): Promise<unknown> => {
+      const { body } = await user.request("PUT", `/resources/every_type/${made.id}`, { ...made, sums });
+      const { rows } = await pool.query(`SELECT sums::text FROM "every type" WHERE id = $1`, [made.id]);
+      return [body.sums, rows[0].sums];
+    };
+
+    const stored = [await sumsAfter([]), await sumsAfter(["1.50"]), await sumsAfter([])];
+
+    expect(stored).to.deep.equal([
+      [[], null],
+      [["1.50"], "{1.50}"],
+      [[], "{}"],
+    ]);
+    const { rows } = await pool.query(
+      "SELECT trigger FROM svc.events WHERE resource = 'every_type' AND record_id = $1 ORDER BY id",
+      [String(made.id)],
+    );
+    expect(rows.map(({ trigger }) => trigger)).to.deep.equal(["on_create", "on_update", "on_update"]);
+  });
 });
 
 /** Makes a role that may read and change all but a few tables. Returns the URL with it. */
