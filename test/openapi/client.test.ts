@@ -12,7 +12,7 @@ const run = promisify(execFile);
 /** A program with the generated types; the lines marked as errors must not compile. */
 const program = `
 import createClient from "openapi-fetch";
-import type { paths, webhooks } from "./api.ts";
+import type { components, paths, webhooks } from "./api.ts";
 
 const { SVC_URL: baseUrl = "", SVC_TOKEN: token = "", RECEIVER: url = "" } = process.env;
 const client = createClient<paths>({
@@ -27,6 +27,11 @@ void (() => client.GET("/resources/nothing"));
 void (() => client.POST("/resources/customers", { body: { name: "Ada" } }));
 // @ts-expect-error There is no such field to filter by.
 void (() => client.GET("/resources/orders", { params: { query: { "filter[colour]": { eq: "red" } } } }));
+// A webhook can be sent back as it was read, and with another filter.
+declare const read: components["schemas"]["Webhook"];
+const filter = { amount: { gte: 12 }, or: [{ "customer.name": { contains: "ad" } }] };
+void (() => client.PUT("/webhooks/{id}", { params: { path: { id: 1 } }, body: read }));
+void (() => client.PUT("/webhooks/{id}", { params: { path: { id: 1 } }, body: { ...read, filter } }));
 
 const customer = await client.POST("/resources/customers", { body: { name: "Ada", email: "ada@example.com" } });
 if (customer.error !== undefined) throw new Error(customer.error.message);

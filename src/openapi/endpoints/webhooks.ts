@@ -30,9 +30,16 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     { type: "string", enum: [...new Set([...triggers, ...named])] },
     { minItems: 1, uniqueItems: true },
   );
+  // Generators of clients take an object without `additionalProperties` as an empty one.
+  const filter = {
+    type: ["object", "null"],
+    additionalProperties: true,
+    description: "A condition on data, as JSON.",
+  };
   const { masked_secret: masked = {}, ...shown } = {
     ...keySchemas(subscriptionShape),
     events,
+    filter,
     headers: {
       type: "object",
       additionalProperties: { type: "string", const: maskedHeader },
@@ -41,12 +48,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
   } as Record<string, JsonSchema>;
   const all = { ...shown, masked_secret: masked };
   const body = bodySchema({ ...subscriptionRules, secret: secretRule }, []);
-  const filter = {
-    type: ["object", "null"],
-    minProperties: 1,
-    description: "A condition on data, as JSON.",
-    examples: [null],
-  };
+  const sentFilter = { ...filter, minProperties: 1, examples: [null] };
   const headers = {
     type: ["object", "null"],
     maxProperties: mostHeaders,
@@ -58,7 +60,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     ...(body["properties"] as Readonly<Record<string, JsonSchema>>),
     resource,
     events,
-    filter,
+    filter: sentFilter,
     headers,
   };
   const { resource: _never, secret: _rotated, ...changed } = sent as Readonly<Record<string, JsonSchema>>;
@@ -78,7 +80,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     "Webhook.tested": objectOf({ delivery_id: uuid, ...attemptKeys }),
     "Webhook.listed": objectOf(all, { optional: "all" }),
     "Webhook.create": closed({ ...body, properties: withShown(sent) }),
-    "Webhook.preview": closed(objectOf({ resource, events, filter }, { optional: ["filter"] })),
+    "Webhook.preview": closed(objectOf({ resource, events, filter: sentFilter }, { optional: ["filter"] })),
     "Webhook.update": closed(objectOf(withShown(changed), { optional: "all" })),
   };
 }
