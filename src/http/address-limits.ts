@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { addCount } from "../kit/add-count.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { overloadedError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -41,19 +42,14 @@ type TakePlace = (address: string) => (() => void) | undefined;
 
 function createPlaces(limit: number): TakePlace {
   const counts = new Map<string, number>();
-  const add = (block: string, more: number): void => {
-    const count = (counts.get(block) ?? 0) + more;
-    if (count > 0) counts.set(block, count);
-    else counts.delete(block);
-  };
   return (address) => {
     const [block, wide] = [addressBlock(address), wideBlock(address)];
     if ((counts.get(block) ?? 0) >= limit) return undefined;
     if (wide !== undefined && (counts.get(wide) ?? 0) >= wideTimes * limit) return undefined;
     const blocks = wide === undefined ? [block] : [block, wide];
-    for (const one of blocks) add(one, 1);
+    for (const one of blocks) addCount(counts, one, 1);
     return () => {
-      for (const one of blocks) add(one, -1);
+      for (const one of blocks) addCount(counts, one, -1);
     };
   };
 }

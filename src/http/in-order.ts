@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { addCount } from "../kit/add-count.ts";
 import { addressBlock, type ClientAddresses } from "./client-address.ts";
 
 /** A listener of Node's HTTP server. */
@@ -59,9 +60,7 @@ export function createInOrder(act: Listener, addresses: Pick<ClientAddresses, "i
 
   function count({ block }: Line, more: number): void {
     waiting += more;
-    const left = (ofAddresses.get(block) ?? 0) + more;
-    if (left > 0) ofAddresses.set(block, left);
-    else ofAddresses.delete(block);
+    addCount(ofAddresses, block, more);
   }
 
   return {

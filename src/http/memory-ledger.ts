@@ -1,3 +1,5 @@
+import { addCount } from "../kit/add-count.ts";
+
 /** A request that waits for its client: for the rest of a body, or until an answer is taken. */
 interface Lender {
   readonly userId: number;
@@ -71,9 +73,7 @@ export function createMemoryLedger(limitBytes: number, patienceMs: number = defa
 
   function count(userId: number, bytes: number): void {
     reserved += bytes;
-    const held = heldBy(userId) + bytes;
-    if (held > 0) byUser.set(userId, held);
-    else byUser.delete(userId);
+    addCount(byUser, userId, bytes);
   }
 
   /**

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { addCount } from "../kit/add-count.ts";
 import { AppError } from "../kit/errors.ts";
 import { createTurns } from "../kit/turns.ts";
 import { createPresence, type Presence } from "./presence.ts";
@@ -46,14 +47,13 @@ export function createUserTurns({
 
   return (limit) => async (ctx, next) => {
     const { id } = ctx.state.caller;
-    const count = open.get(id) ?? 0;
-    if (count >= limit) {
+    if ((open.get(id) ?? 0) >= limit) {
       ctx.state.isOverLimit = true;
       // The body is not read, because reading a refused request takes time too.
       const headers = { "Retry-After": "1", Connection: "close" };
       throw new AppError("server.overloaded", "Server Error", { headers });
     }
-    open.set(id, count + 1);
+    addCount(open, id, 1);
     presence.note(id);
     const { holdPlace } = ctx.state;
     const turn: Turn = {
@@ -87,9 +87,7 @@ export function createUserTurns({
       // A request that begins after its client has left would keep its memory, or its stream.
       if (!ctx.res.destroyed) await next();
     } finally {
-      const left = (open.get(id) ?? 1) - 1;
-      if (left > 0) open.set(id, left);
-      else open.delete(id);
+      addCount(open, id, -1);
       const leave = (): void => turns.leave(id);
       if (isFree) leave();
       // Runs later, when the answer is complete and its size is known.

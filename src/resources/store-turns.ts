@@ -1,3 +1,4 @@
+import { addCount } from "../kit/add-count.ts";
 import { isLockWaitOver } from "../db/database-fault.ts";
 import { getOrSet } from "../kit/group-by.ts";
 import { createTurns } from "../kit/turns.ts";
@@ -29,9 +30,7 @@ const mayBegin = ({ places, taken, ofUsers }: Share, userId: number): boolean =>
 
 function count(share: Share, userId: number, more: 1 | -1): void {
   share.taken += more;
-  const ofUser = (share.ofUsers.get(userId) ?? 0) + more;
-  if (ofUser > 0) share.ofUsers.set(userId, ofUser);
-  else share.ofUsers.delete(userId);
+  addCount(share.ofUsers, userId, more);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { addCount } from "../../kit/add-count.ts";
 import type { Lane } from "../../broker/topology.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
@@ -195,10 +196,8 @@ function reserve(state: State, request: SlotRequest): Reservation | undefined {
 }
 
 function countBytes(state: State, userId: number, bytes: number): void {
-  const own = (state.bytesOfUsers.get(userId) ?? 0) + bytes;
   state.bytesHeld += bytes;
-  if (own > 0) state.bytesOfUsers.set(userId, own);
-  else state.bytesOfUsers.delete(userId);
+  addCount(state.bytesOfUsers, userId, bytes);
 }
 
 function inTurn<T>(
