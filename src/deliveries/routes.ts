@@ -1,6 +1,7 @@
 import { AppError, unauthorizedError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { actorOf } from "../http/actor.ts";
+import { jsonAnswer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import { urlBelow } from "../http/url-of.ts";
@@ -84,12 +85,8 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
         const made = presentDelivery(answer.delivery);
         const collection = urlOf(ctx);
         collection.pathname = collection.pathname.replace(/\/[^/]+\/retry\/?$/, "");
-        if (answer.kind === "hurried") return { status: 200, headers: {}, json: JSON.stringify(made) };
-        return {
-          status: 201,
-          headers: { Location: urlBelow(collection, answer.delivery.id) },
-          json: JSON.stringify(made),
-        };
+        if (answer.kind === "hurried") return jsonAnswer(200, made);
+        return jsonAnswer(201, made, { Location: urlBelow(collection, answer.delivery.id) });
       },
     });
   });
@@ -118,7 +115,7 @@ function addDiscardRoute(router: ApiRouter, { history, answerPost }: DeliveryRou
           transaction: transaction?.sql,
         });
         if (held === undefined) throw unknownSubscription();
-        return { status: 202, headers: {}, json: JSON.stringify({ held }) };
+        return jsonAnswer(202, { held });
       },
     });
   });

@@ -1,3 +1,4 @@
+import { jsonAnswer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import type { ApiRouter } from "../http/state.ts";
@@ -34,7 +35,7 @@ export function addTestRoute(
       async act() {
         // Gives up the user's place for requests meanwhile, because the receiver may be slow.
         const answer = await ctx.state.turn.pause(() => testWebhook(id));
-        return { status: 200, headers: {}, json: JSON.stringify(shown(answer)) };
+        return jsonAnswer(200, shown(answer));
       },
     });
   });

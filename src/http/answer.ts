@@ -8,6 +8,11 @@ export interface Answer {
   readonly json: string;
 }
 
+/** Returns the answer with a value as its JSON. */
+export function jsonAnswer(status: number, value: unknown, headers: Answer["headers"] = {}): Answer {
+  return { status, headers, json: JSON.stringify(value) };
+}
+
 /** Writes an answer to the response. */
 export function send(ctx: ApiContext, { status, headers, json }: Answer): void {
   ctx.status = status;

@@ -3,6 +3,7 @@ import { shownSettings } from "../config/shown-settings.ts";
 import type { Sql } from "../db/sql.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
 import { actorOf } from "../http/actor.ts";
+import { jsonAnswer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import type { ApiRouter } from "../http/state.ts";
@@ -93,8 +94,7 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
         const faults = await ownFaults(options, actorOf(ctx));
         const answers = faults.length > 0 ? [] : await reloadAll(sql, actorOf(ctx), reloadLimitMs);
         const processes = answers.map(presentAnswer);
-        const json = JSON.stringify({ is_reloaded: haveAllReloaded(answers), faults, processes });
-        return { status: 200, headers: {}, json };
+        return jsonAnswer(200, { is_reloaded: haveAllReloaded(answers), faults, processes });
       },
     });
   });

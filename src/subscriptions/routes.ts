@@ -3,6 +3,7 @@ import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { answerUnsupported } from "../http/error-body.ts";
+import { jsonAnswer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import { checkConditions, isConditional } from "../http/conditional.ts";
 import type { PostOptions } from "../http/idempotency.ts";
@@ -120,8 +121,8 @@ async function create(
       const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
       const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
       const { subscription, secret } = made;
-      const json = JSON.stringify(presentSubscription(subscription, secret));
-      return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };
+      const headers = { Location: urlBelow(urlOf(ctx), subscription.id) };
+      return jsonAnswer(201, presentSubscription(subscription, secret), headers);
     },
   });
 }
@@ -151,8 +152,7 @@ async function rotateSecret(
       const rotation = { graceSeconds, actor: actorOf(ctx) };
       const rotated = await store.rotate(id, ctx.state.caller.id, rotation, transaction?.sql);
       if (rotated === undefined) throw unknownSubscription();
-      const json = JSON.stringify(presentSubscription(rotated.subscription, rotated.secret));
-      return { status: 200, headers: {}, json };
+      return jsonAnswer(200, presentSubscription(rotated.subscription, rotated.secret));
     },
   });
 }

@@ -1,4 +1,5 @@
 import { actorOf } from "../http/actor.ts";
+import { jsonAnswer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import { checkConditions } from "../http/conditional.ts";
 import { requireScope } from "../http/scope-check.ts";
@@ -93,7 +94,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
         const created = await users.create(user, actorOf(ctx), transaction?.sql);
         if (created.kind !== "created") throw takenError(created);
         const headers = { Location: urlBelow(options.urlOf(ctx), created.user.id) };
-        return { status: 201, headers, json: JSON.stringify(presentUser(created.user)) };
+        return jsonAnswer(201, presentUser(created.user), headers);
       },
     });
   });
@@ -188,7 +189,7 @@ async function answerNewToken(
       const issued = await tokens.issue({ ...wanted, transaction: transaction?.sql });
       const { id, ...shown } = presentToken(issued);
       const headers = { Location: urlBelow(urlOf(ctx), id) };
-      return { status: 201, headers, json: JSON.stringify({ id, token: issued.token, ...shown }) };
+      return jsonAnswer(201, { id, token: issued.token, ...shown }, headers);
     },
   });
 }

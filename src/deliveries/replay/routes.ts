@@ -1,5 +1,6 @@
 import type { Sql, Transact } from "../../db/sql.ts";
 import { actorOf } from "../../http/actor.ts";
+import { jsonAnswer } from "../../http/answer.ts";
 import { readJsonBody } from "../../http/body.ts";
 import type { PostOptions } from "../../http/idempotency.ts";
 import type { ApiRouter } from "../../http/state.ts";
@@ -47,8 +48,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
         return async (transaction) => {
           if (isDryRun) {
             const { total: count, isEstimate, eventIds } = plan;
-            const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
-            return { status: 200, headers: {}, json: JSON.stringify(json) };
+            return jsonAnswer(200, { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) });
           }
           if (!subscription.isActive)
             throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
@@ -64,11 +64,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
             /\/webhooks\/[^/]+\/replay\/?$/,
             "/webhook-replays",
           );
-          return {
-            status: 202,
-            headers: { Location: urlBelow(collection, made.id) },
-            json: JSON.stringify(presentReplay(made)),
-          };
+          return jsonAnswer(202, presentReplay(made), { Location: urlBelow(collection, made.id) });
         };
       },
     });
@@ -92,7 +88,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
           const moved = await transact((own) => moveReplay(own, id, change), transaction?.sql);
           if (moved === undefined) throw new AppError("replay.conflict", "This replay has ended.");
           onRunning();
-          return { status: 200, headers: {}, json: JSON.stringify(presentReplay(moved.replay)) };
+          return jsonAnswer(200, presentReplay(moved.replay));
         },
       });
     });
