@@ -98,7 +98,7 @@ function Navigation({ path }: { readonly path: string }): JSX.Element {
   return (
     <nav className="nav" aria-label="Sections">
       {sections
-        .filter(({ isForAdmins }) => isForAdmins !== true || isAdmin)
+        .filter(({ icon }) => icon !== "admin" || isAdmin)
         .map(({ path: at, title, icon }) => {
           const isHere = at === "/" ? path === "/" : path === at || path.startsWith(`${at}/`);
           return (
