@@ -43,34 +43,31 @@ export function FilterBar({
   );
 }
 
+/** Returns a parameter of the URL, "" without it, and a function that sets it; "" removes it. */
+function useParameter(name: string): readonly [given: string, set: (text: string) => void] {
+  const url = useUrlState();
+  return [url.search.get(name) ?? "", (text) => url.change({ [name]: text === "" ? null : text })];
+}
+
 /** A filter by a text; Enter or leaving the field applies it. */
 export function TextFilter({
   label,
   name,
   placeholder,
 }: FilterProps & { readonly placeholder?: string }): JSX.Element {
-  const url = useUrlState();
-  const given = url.search.get(name) ?? "";
-  return (
-    <TypedFilter
-      label={label}
-      given={given}
-      placeholder={placeholder}
-      onApply={(text) => url.change({ [name]: text === "" ? null : text })}
-    />
-  );
+  const [given, set] = useParameter(name);
+  return <TypedFilter label={label} given={given} placeholder={placeholder} onApply={set} />;
 }
 
 /** A filter by a local time. The URL has it in UTC, or unchanged when the API has to refuse it. */
 export function TimeFilter({ label, name }: FilterProps): JSX.Element {
-  const url = useUrlState();
-  const given = url.search.get(name) ?? "";
+  const [given, set] = useParameter(name);
   return (
     <TypedFilter
       label={label}
       type="datetime-local"
       given={toLocalTime(given)?.replace(/:\d\d$/, "") ?? ""}
-      onApply={(text) => url.change({ [name]: text === "" ? null : fromLocalTime(text) })}
+      onApply={(text) => set(fromLocalTime(text))}
     />
   );
 }
@@ -146,16 +143,16 @@ export function SelectFilter({
   readonly given?: string;
   readonly anyTitle?: string;
 }): JSX.Element {
-  const url = useUrlState();
-  const chosen = given ?? url.search.get(name) ?? "";
-  const isKnown = chosen === "" || options.some(({ value }) => value === chosen);
+  const [value, set] = useParameter(name);
+  const chosen = given ?? value;
+  const isKnown = chosen === "" || options.some((option) => option.value === chosen);
   return (
     <SelectField
       label={label}
       hasMark={false}
       value={chosen}
       options={[{ value: "", title: anyTitle }, ...(isKnown ? [] : optionsOf([chosen])), ...options]}
-      onChange={(value) => url.change({ [name]: value === "" ? null : value })}
+      onChange={set}
     />
   );
 }
@@ -166,12 +163,10 @@ export function ChoiceFilter({
   name,
   options,
 }: FilterProps & { readonly options: readonly string[] }): JSX.Element {
-  const url = useUrlState();
-  const chosen = (url.search.get(name) ?? "").split(",").filter(Boolean);
-  const toggle = (option: string): void => {
-    const next = options.filter((one) => (one === option) !== chosen.includes(one));
-    url.change({ [name]: next.length === 0 ? null : next.join(",") });
-  };
+  const [given, set] = useParameter(name);
+  const chosen = given.split(",").filter(Boolean);
+  const toggle = (option: string): void =>
+    set(options.filter((one) => (one === option) !== chosen.includes(one)).join(","));
   return (
     <fieldset className="choices">
       <legend>{label}</legend>
