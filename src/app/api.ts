@@ -199,12 +199,7 @@ function createRecordDatabase(
     // The embedded database has no locks to wait for.
     hasty: isEmbedded ? patient : createHasty(pool, names, patient),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
-    lists: createListDatabase({
-      pool: lists,
-      names,
-      users: listTurns,
-      places: listPlacesOf(lists),
-    }),
+    lists: createListDatabase({ pool: lists, names, users: listTurns, places: listPlacesOf(lists) }),
     models: models.get,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),
     comment: () => traceComment(tracing),

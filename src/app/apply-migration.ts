@@ -122,10 +122,7 @@ async function planLocked(
 
 function withStaying(error: OperatorError, before: readonly Step[]): OperatorError {
   const stay = `These were applied first, and stay:\n${listed(before.map(({ title }) => title))}`;
-  return new OperatorError(`${stay}\n${error.message}`, {
-    faults: [stay, ...error.faults],
-    cause: error,
-  });
+  return new OperatorError(`${stay}\n${error.message}`, { faults: [stay, ...error.faults], cause: error });
 }
 
 /**

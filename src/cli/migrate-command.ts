@@ -146,12 +146,7 @@ function textOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport):
 }
 
 function jsonOfReport({ steps, notes, leftAlone, durationMs }: MigrationReport): OutputRow {
-  return {
-    steps: steps.map(({ title }) => title),
-    notes,
-    left_alone: leftAlone,
-    duration_ms: durationMs,
-  };
+  return { steps: steps.map(({ title }) => title), notes, left_alone: leftAlone, duration_ms: durationMs };
 }
 
 /**

@@ -95,9 +95,7 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
   if (all.length > 0) {
     throw new OperatorError(
       `${counted(all.length, "fault")} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`,
-      {
-        faults: all,
-      },
+      { faults: all },
     );
   }
   return toConfig({ values, isGiven, tracing, configDir, cwd });

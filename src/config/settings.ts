@@ -59,19 +59,9 @@ export const settings = {
   dataDir: { kind: text("the path of a folder"), env: "SVC_DATA_DIR", default: "./data", isFixed: true },
   // Absent only with the embedded database, which keeps its key in `dataDir`.
   secretKey: { kind: key, env: "SVC_SECRET_KEY", isSecret: true, isFixed: true },
-  previousSecretKeys: {
-    kind: list(key, 0),
-    env: "SVC_PREVIOUS_SECRET_KEYS",
-    isSecret: true,
-    isFixed: true,
-  },
+  previousSecretKeys: { kind: list(key, 0), env: "SVC_PREVIOUS_SECRET_KEYS", isSecret: true, isFixed: true },
   // Absent: the embedded database in `dataDir`.
-  "database.url": {
-    kind: databaseUrl(),
-    env: "DATABASE_URL",
-    isSecret: true,
-    isFixed: true,
-  },
+  "database.url": { kind: databaseUrl(), env: "DATABASE_URL", isSecret: true, isFixed: true },
   // Default: true on the embedded database, else false.
   "database.autoMigrate": { kind: boolean, env: "SVC_AUTO_MIGRATE" },
   "database.poolSize": { kind: integer(1, 1000), default: 12, isFixed: true },

@@ -9,10 +9,7 @@ export function fillIn(
 ): { readonly value: unknown; readonly faults: readonly string[] } {
   if (Array.isArray(value)) {
     const items = value.map((item: unknown) => fillIn(item, env));
-    return {
-      value: items.map((item) => item.value),
-      faults: items.flatMap((item) => item.faults),
-    };
+    return { value: items.map((item) => item.value), faults: items.flatMap((item) => item.faults) };
   }
   if (typeof value !== "string") return { value, faults: [] };
   const faults: string[] = [];

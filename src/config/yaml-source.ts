@@ -100,11 +100,7 @@ export function parseYaml(text: string, file: string): YamlSource {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  const document = parseDocument(text, {
-    ...parseOptions,
-    lineCounter: lines,
-    prettyErrors: false,
-  });
+  const document = parseDocument(text, { ...parseOptions, lineCounter: lines, prettyErrors: false });
 
   const faultAt: YamlSource["faultAt"] = (path, message, at = "value") => {
     const offset = offsetOf(document, path, at);

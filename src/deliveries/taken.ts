@@ -95,10 +95,7 @@ export function toTaken(rows: readonly TakenRow[], beganAtMs: number): TakenDeli
     } = row;
     const user = { id: userId, name, email, isAdmin, claims: noClaims };
     const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
-    return {
-      ...delivery,
-      subscription: url === null ? null : { url, signing, rateLimit, isActive, user },
-    };
+    return { ...delivery, subscription: url === null ? null : { url, signing, rateLimit, isActive, user } };
   });
   const flightId = taken[0]?.flightId ?? undefined;
   return { flightId, beganAtMs, deliveries, removed: rows[0]?.removed ?? 0 };

@@ -298,9 +298,7 @@ function refusalOf(error: unknown, limitBytes: number): AppError {
     return new AppError(
       "request.too_large",
       `The request body must not be larger than ${limitBytes} bytes.`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   const reason =
     error instanceof SyntaxError

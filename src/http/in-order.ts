@@ -101,9 +101,7 @@ export function createInOrder(act: Listener, addresses: Pick<ClientAddresses, "i
  * does not stop the parser; a return value of its callback does.
  */
 interface Parsed {
-  readonly parser?: {
-    onIncoming?: (request: IncomingMessage, keepsAlive: boolean) => number;
-  };
+  readonly parser?: { onIncoming?: (request: IncomingMessage, keepsAlive: boolean) => number };
 }
 
 /** Return value that tells the parser that the rest is no HTTP, as after an upgrade. */

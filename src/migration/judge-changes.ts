@@ -292,9 +292,7 @@ export function changesOfOthers({
   wanted,
   objects,
   made,
-}: Pick<Given, "wanted" | "objects" | "made"> & {
-  readonly touched: readonly string[];
-}): readonly string[] {
+}: Pick<Given, "wanted" | "objects" | "made"> & { readonly touched: readonly string[] }): readonly string[] {
   const isOfOthers = (table: string): boolean =>
     wanted.find((one) => one.table === table)?.before === undefined &&
     made.get(keyOf("table", table, table))?.isMade !== true &&

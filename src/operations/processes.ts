@@ -183,12 +183,7 @@ export function createRegistration({
   }
 
   return {
-    ...createPeriodicWorker({
-      name: "processes",
-      intervalMs,
-      turn: poll,
-      onError: createPollReport(log),
-    }),
+    ...createPeriodicWorker({ name: "processes", intervalMs, turn: poll, onError: createPollReport(log) }),
     note: (outcome) => note(outcome, 0),
     async remove() {
       await sql(removeText, [id]);

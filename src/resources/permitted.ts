@@ -95,10 +95,7 @@ export async function refuseWritten(
     allowed,
     version,
     done,
-  }: Permission & {
-    readonly version: string | undefined;
-    readonly done: "change" | "delete";
-  },
+  }: Permission & { readonly version: string | undefined; readonly done: "change" | "delete" },
 ): Promise<never> {
   await permitted(definition, request, { id, allowed }, "access");
   const isSame =

@@ -37,9 +37,7 @@ export function createPrismaStore({
   models,
   typed = (where) => where,
 }: Pick<Context, "definition" | "models"> &
-  Partial<Pick<Context, "typed">> & {
-    readonly definitions: Definitions;
-  }): RecordStore {
+  Partial<Pick<Context, "typed">> & { readonly definitions: Definitions }): RecordStore {
   const context = { definition, models, typed, transform: createTransform(definition, definitions) };
   return {
     list: (query, part) => list(context, query, part),

@@ -97,11 +97,7 @@ interface SubscriberFinderOptions {
  */
 export function createSubscriberFinder(options: SubscriberFinderOptions): SubscriberFinder {
   const { sql, eligibility, holdForMs, now } = options;
-  const known = createKnownSubscribers<Found>({
-    idOf: ({ subscriptionId }) => subscriptionId,
-    bytesOf,
-    now,
-  });
+  const known = createKnownSubscribers<Found>({ idOf: ({ subscriptionId }) => subscriptionId, bytesOf, now });
   const isKept = (events: readonly FinderEvent[]): boolean =>
     events.length > 0 && !events.some(({ resource }) => eligibility.isCostly(resource));
   return {

@@ -68,13 +68,7 @@ export const noTracing: Tracing = {
   close: () => Promise.resolve(),
 };
 
-const noSpan: Span = {
-  traceparent: undefined,
-  traceId: undefined,
-  rename() {},
-  set() {},
-  end() {},
-};
+const noSpan: Span = { traceparent: undefined, traceId: undefined, rename() {}, set() {}, end() {} };
 
 /**
  * The traceparent in a statement of a span that is not recorded. All such statements share this

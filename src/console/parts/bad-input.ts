@@ -1,7 +1,4 @@
-const wholes: Readonly<Record<string, string>> = {
-  date: "date",
-  "datetime-local": "date and time",
-};
+const wholes: Readonly<Record<string, string>> = { date: "date", "datetime-local": "date and time" };
 
 /**
  * Returns advice for an input with an incomplete date, or with no number; null for all others. The

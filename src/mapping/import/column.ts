@@ -143,10 +143,7 @@ function defaultOf(
 function readChecks(
   checks: readonly CatalogConstraint[],
   isPlain: Parameters<typeof readCheck>[1],
-): {
-  readonly checks: readonly Checked[];
-  readonly unread: readonly string[];
-} {
+): { readonly checks: readonly Checked[]; readonly unread: readonly string[] } {
   const read = checks.map(({ condition, isValidated }) => ({
     condition: condition ?? "",
     // Existing rows may violate a constraint that was never validated.

@@ -39,10 +39,7 @@ export function AuditPage(): JSX.Element {
           rowKey={({ id }) => id}
           columns={[
             { title: "Time", render: (entry) => <Time value={entry.occurred_at} isExact /> },
-            {
-              title: "Action",
-              render: ({ action }) => <Badge tone={toneOf(action)}>{action}</Badge>,
-            },
+            { title: "Action", render: ({ action }) => <Badge tone={toneOf(action)}>{action}</Badge> },
             { title: "Subject", render: (entry) => <Subject entry={entry} /> },
             { title: "Actor", render: (entry) => <Actor entry={entry} /> },
             { title: "From", render: ({ source }) => <Value value={source} /> },

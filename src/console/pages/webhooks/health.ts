@@ -22,11 +22,7 @@ export function healthOf(webhook: Webhook): Health {
 function offBecause({ disabled_reason: reason }: Webhook, since: string | null): Health {
   switch (reason) {
     case "gone":
-      return {
-        status: "gone",
-        sentence: "The receiver answered 410 Gone, which switched it off,",
-        since,
-      };
+      return { status: "gone", sentence: "The receiver answered 410 Gone, which switched it off,", since };
     case "failing":
       return { status: "failing", sentence: "Switched off, after days of failures,", since };
     case "user":

@@ -14,9 +14,7 @@ export function TestPanel({
 }: {
   readonly webhook: Pick<Webhook, "id" | "url" | "resource">;
 }): JSX.Element {
-  const test = useWrite({
-    mutationFn: () => api<TestedAttempt>(`/webhooks/${id}/test`, { method: "POST" }),
-  });
+  const test = useWrite({ mutationFn: () => api<TestedAttempt>(`/webhooks/${id}/test`, { method: "POST" }) });
   return (
     <Card
       title="Test delivery"
