@@ -11,7 +11,6 @@ import { coreTablesOf, lockTables } from "../migration/lock-tables.ts";
 import type { Log } from "../telemetry/log.ts";
 import { dueCoreSteps, planChanges, type MigrationPlan, type MigrationTarget } from "./plan-migration.ts";
 
-/** The result of a migration. */
 export interface MigrationReport {
   readonly steps: readonly Step[];
   readonly notes: readonly string[];

@@ -31,7 +31,6 @@ export interface Configuration extends CheckedConfiguration {
   close(): Promise<void>;
 }
 
-/** Source of the configuration of a process. */
 export interface ConfigurationSource {
   /** Reads the configuration again; throws OperatorError with every fault. */
   readonly read: () => Promise<CheckedConfiguration>;

@@ -24,7 +24,6 @@ export interface Program {
   /** Port of the API; undefined without one. */
   readonly port: number | undefined;
   readonly tokens: TokenProvider;
-  /** Returns the configuration in use. */
   configuration(): Configuration;
   /** Rejects when a part of the program cannot continue; the process must then stop. */
   readonly failed: Promise<never>;

@@ -109,7 +109,6 @@ export function knownNames({ present }: ImportFolder, isReplaced: boolean): Know
   };
 }
 
-/** Returns the names of the fields of a file by column. */
 export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, string> {
   if (!isObject(fields)) return new Map();
   return new Map(

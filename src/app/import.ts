@@ -41,7 +41,6 @@ interface ImportedRow {
   readonly remarks: readonly string[];
 }
 
-/** The result of an import. */
 export interface ImportReport {
   readonly tables: readonly ImportedRow[];
   readonly leftOut: readonly LeftOut[];

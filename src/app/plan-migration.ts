@@ -36,7 +36,6 @@ import {
   type Due,
 } from "./wanted-resources.ts";
 
-/** The plan of a migration. */
 export interface MigrationPlan extends Pick<TablesPlan, "losses" | "impossible" | "notes" | "leftAlone"> {
   /** Migrations by hand, which run before `steps`, each in its own transaction. */
   readonly byHand: readonly HandMigration[];

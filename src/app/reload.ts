@@ -45,7 +45,6 @@ interface ReloadState {
   lastRefusal: Refusal | undefined;
 }
 
-/** Creates the reloader of a program. */
 export function createReloader(context: ReloadContext): Reloader {
   const { program } = context;
   let running: Promise<ReloadOutcome> | undefined;

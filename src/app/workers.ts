@@ -13,7 +13,6 @@ export interface Assembly {
   close(): void;
 }
 
-/** Running workers. */
 export interface Running {
   /** Rejects when a worker cannot continue; the process must then stop. */
   readonly failed: Promise<never>;

@@ -27,7 +27,6 @@ interface ActiveConsumer {
   readonly consumerTag: string;
 }
 
-/** A running consumer of RabbitMQ. */
 export interface RabbitMqConsumption extends Consumption {
   /**
    * Stops, and closes the channel after the acknowledgements. RabbitMQ hands out unsettled messages

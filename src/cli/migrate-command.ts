@@ -20,7 +20,6 @@ interface Options extends JsonOption {
   readonly allowDestructive?: true;
 }
 
-/** Adds `migrate`. */
 export function addMigrateCommand(
   program: Command,
   { open, terminal }: CommandOptions<Pick<AdminContext, "config" | "url" | "log" | "actor" | "close">>,
@@ -120,7 +119,6 @@ function ended(sql: string): string {
   return sql.slice(sql.lastIndexOf("\n") + 1).includes("--") ? `${sql}\n;` : `${sql};`;
 }
 
-/** Returns whether the title is the statement itself. */
 function isTitleStatement(title: string, sql: string): boolean {
   return sql.replace(/\s+/g, " ").startsWith(title);
 }

@@ -114,7 +114,6 @@ function apply(text: string, edits: readonly Edit[]): string {
   return result;
 }
 
-/** A map of the document that is edited. */
 interface MapEdit extends Edited {
   readonly map: YAMLMap;
   /** Path of the map, with dots between the keys. */

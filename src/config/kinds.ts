@@ -41,10 +41,8 @@ const truths: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ["false", false],
 ]);
 
-/** Reads true or false. */
 export const boolean: Kind<boolean> = { expected: "true or false", read: (value) => truths.get(value) };
 
-/** Reads one of the words. */
 export function oneOf(...words: readonly string[]): Kind<string> {
   return { expected: `one of ${words.join(", ")}`, read: (value) => words.find((word) => word === value) };
 }
@@ -72,7 +70,6 @@ export function integer(least: number, most: number): Kind<number> {
   );
 }
 
-/** Reads a number from 0 to 1. */
 export const share: Kind<number> = number("a number from 0 to 1", (value) => value >= 0 && value <= 1);
 
 /** Reads seconds, and returns milliseconds. */

@@ -209,7 +209,6 @@ function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
   } as const;
 }
 
-/** Returns the value of a setting in a configuration. */
 export function settingIn(config: Config, key: SettingKey): unknown {
   const { group, name } = placeOf(key);
   if (group === "auth.jwt") return config.auth.jwt?.[name as keyof JwtSettings];

@@ -1,4 +1,3 @@
-/** The programs of the service. */
 export type ServiceName = "api" | "dispatcher" | "all";
 
 /** The programs that read a configuration: those of the service, and `svc-admin`. */

@@ -7,7 +7,6 @@ import { settingKeys, type SettingKey } from "./settings.ts";
 import { fillIn } from "./variables.ts";
 import { readYamlFile, type Fault, type YamlPath, type YamlSource } from "./yaml-source.ts";
 
-/** A value in the file. */
 export interface GivenValue {
   readonly value: unknown;
   /** Creates a fault at the value, or at a part of it. */

@@ -3,7 +3,6 @@
  */
 export interface FairQueue<Item> {
   readonly size: number;
-  /** Returns the number of items of a holder. */
   sizeOf(holder: string): number;
   add(holder: string, item: Item): void;
   /** Takes the next items, within a number and a total cost. A single item may cost more. */

@@ -127,7 +127,6 @@ export function pageText({ skip, take }: ListPart, parameters: Parameters): Page
   return { skip: `${parameters.add(skip)}::bigint`, take: `${parameters.add(take)}::bigint` };
 }
 
-/** A filter with at most one status. */
 interface FilterOfOne extends Omit<DeliveryFilter, "statuses"> {
   readonly status: DeliveryStatus | undefined;
 }

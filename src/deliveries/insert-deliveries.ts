@@ -24,7 +24,6 @@ export interface NewDelivery {
   readonly hasPrevious?: boolean;
 }
 
-/** An event that is fanned out. */
 interface FannedOutEvent {
   readonly id: string;
   /**

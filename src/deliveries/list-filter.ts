@@ -55,7 +55,6 @@ export const deliveryShape = fixedShape(
   },
 );
 
-/** Returns the fault of the parameter `webhook_id`; undefined for an id. */
 export function webhookIdFault(text: string): string | undefined {
   return idOf(text) === undefined ? "The webhook id field must be an integer." : undefined;
 }

@@ -20,7 +20,6 @@ export function addTestRoute(
     timeoutMs,
   }: PostOptions & {
     readonly testWebhook: TestWebhook;
-    /** Returns whether the user has a subscription with this id. */
     readonly isOwn: (id: number, userId: number) => Promise<boolean>;
     /** Limit of an attempt. */
     readonly timeoutMs: number;

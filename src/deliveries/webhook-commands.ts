@@ -176,7 +176,6 @@ async function getSubscription(sql: Sql, id: number): Promise<OwnSubscription> {
   return found;
 }
 
-/** Returns the error for an id that no webhook has. */
 export function unknownWebhook(id: number): OperatorError {
   return new OperatorError(`There is no webhook with the id ${id}. See: svc-admin webhooks list`);
 }

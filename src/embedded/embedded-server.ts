@@ -31,7 +31,6 @@ interface Turn {
   readonly isWhole: boolean;
 }
 
-/** The state of one server. */
 interface State {
   readonly log: Log;
   readonly maxIdleInTransactionMs: number;

@@ -76,7 +76,6 @@ export function sendTagged(
   if (isKnown(ctx, tag)) ctx.status = 304;
 }
 
-/** Returns whether a write has conditions. */
 export function isConditional(ctx: ApiContext): boolean {
   return ctx.req.headers["if-match"] !== undefined || ctx.get("If-None-Match") !== "";
 }

@@ -163,7 +163,6 @@ async function answered(
     : actBetweenTransactions(inTransaction, act, { ...steps, longestMs });
 }
 
-/** Performs the action and keeps the answer in one transaction. */
 async function actInTransaction(
   inTransaction: InTransaction,
   act: Act,

@@ -11,7 +11,6 @@ export interface MemoryBudget {
   open(userId: number): OpenRequest;
 }
 
-/** One request of a user. */
 export interface OpenRequest extends RequestMemory {
   /**
    * Ends the wait of the request, and refuses it more memory, since its client has left. The

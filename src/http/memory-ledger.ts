@@ -13,7 +13,6 @@ interface Lender {
 
 /** The memory of the requests in flight, by user. */
 export interface MemoryLedger {
-  /** Limit of the bytes of one user. */
   readonly limitOfUser: number;
   /** Returns the bytes of all users. */
   readonly held: () => number;

@@ -1,7 +1,6 @@
 import { unescape } from "node:querystring";
 import { validationError } from "../kit/errors.ts";
 
-/** A parameter of a query string. */
 export interface QueryParameter {
   /** Decoded name; the raw text where it cannot be decoded. */
   readonly name: string;

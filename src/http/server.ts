@@ -10,7 +10,6 @@ import { createInOrder, type InOrder, type Listener } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 import { joinSmallChunks } from "./small-chunks.ts";
 
-/** A listening server. */
 export interface HttpServer {
   /** The port in use, also when the given port was 0. */
   readonly port: number;

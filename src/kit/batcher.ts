@@ -18,7 +18,6 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Options of a batcher. */
 interface BatcherOptions<Item, Result, Turn> {
   /**
    * Returns one result per item, in the items' order. A promise that rejects fails its item alone.
@@ -37,7 +36,6 @@ interface BatcherOptions<Item, Result, Turn> {
   readonly inTurn?: (act: (turn: Turn) => Promise<void>) => Promise<void>;
 }
 
-/** Creates a batcher without items. */
 export function createBatcher<Item, Result, Turn = undefined>({
   handle,
   maxItems,

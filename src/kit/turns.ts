@@ -3,7 +3,6 @@
  * out.
  */
 export interface Turns<Id extends number | string = number> {
-  /** Returns whether a place is free. */
   isFree(holder: Id): boolean;
   /** Takes a place. Returns undefined when one is free at once. */
   take(holder: Id): Promise<void> | undefined;

@@ -41,7 +41,6 @@ export function scheduleAnswer<T>(
   return value;
 }
 
-/** The keys of the rules of a create and of an update. */
 export type RulesKey = "createRules" | "updateRules";
 
 /**

@@ -6,7 +6,6 @@ import type { Caller } from "../kit/caller.ts";
 export const triggers = ["on_create", "on_update", "on_delete"] as const;
 export type Trigger = (typeof triggers)[number];
 
-/** The types of fields. */
 export const fieldTypes = [
   "Int",
   "BigInt",
@@ -29,7 +28,6 @@ export const fieldTypes = [
  */
 export type FieldType = (typeof fieldTypes)[number] | "Instant";
 
-/** The types of numbers. */
 export const numberTypes: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 
 /**
@@ -52,7 +50,6 @@ export interface Reference {
   readonly onDelete: DeleteAction;
 }
 
-/** A field of a resource. */
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
@@ -98,7 +95,6 @@ export interface Relation {
   readonly relationName: string;
 }
 
-/** A node of a transform. */
 export type TransformNode =
   /**
    * `customer.id`: a field, or relations and a field. A missing relation on the path gives null.

@@ -1,6 +1,5 @@
 import type { Field } from "./definition.ts";
 
-/** The options of a field's type. */
 export type TypeOptions = Pick<Field, "length" | "precision" | "scale" | "values">;
 
 /** Returns the options of a field's type, without missing ones. */

@@ -115,7 +115,6 @@ export function titleOf({ name }: HandMigration): string {
   return `migration by hand ${name}`;
 }
 
-/** Returns the steps that apply the migration and record it. */
 export function handSteps(migration: HandMigration): { readonly work: Step; readonly record: Step } {
   const { name, sql, checksum } = migration;
   const title = titleOf(migration);

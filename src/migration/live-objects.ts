@@ -145,7 +145,6 @@ export function placeOf({ table, name }: Pick<OwnedSequence, "table" | "name">):
   return quoteTable(`${partsOfTable(table).schema}.${name}`);
 }
 
-/** Reads the sequences of the named tables. */
 export async function readSequences(
   client: ClientBase,
   tables: readonly string[],

@@ -11,7 +11,6 @@ export interface LiveRelation {
   readonly closed: { readonly owner: string; readonly role: string } | null;
 }
 
-/** A column of a live table. */
 export interface LiveColumn {
   readonly table: string;
   readonly name: string;

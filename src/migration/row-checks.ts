@@ -14,7 +14,6 @@ export interface RowChecks {
   readonly warnings: readonly string[];
 }
 
-/** A column of a table. */
 export interface TableColumn {
   readonly table: string;
   readonly column: string;

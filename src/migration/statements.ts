@@ -8,7 +8,6 @@ export interface Clause {
   readonly action: "add" | "drop" | "alter" | "other";
   readonly kind: ObjectKind | "table" | "sequence";
   readonly name: string;
-  /** The altered part of a column. */
   readonly part?: ColumnPart;
   /** The new type of a column, or `SERIAL` or `BIGSERIAL`, which are no types. */
   readonly type?: string;
@@ -113,7 +112,6 @@ export interface TableClause {
   readonly clause: Clause;
 }
 
-/** Returns the clauses of all statements. */
 export function clausesOf(statements: readonly Statement[]): readonly TableClause[] {
   return statements.flatMap(({ table = "", clauses }) => clauses.map((clause) => ({ table, clause })));
 }

@@ -45,7 +45,6 @@ export function isTableIndex({ kind, table, name, columns, comment }: LiveObject
   return comment?.startsWith(sign) === true || (/_svc_idx(?:_\d+)?$/.test(name) && name !== ofEngine);
 }
 
-/** Returns the part of a table that an index is. */
 export function indexPartOf({ table, name, content }: WantedIndex): WantedPart {
   const comment = sign + content;
   return {

@@ -21,7 +21,6 @@ export function pageSchema(record: JsonSchema): JsonSchema {
   );
 }
 
-/** Returns the schema of a page by cursor. */
 export function cursorPageSchema(record: JsonSchema): JsonSchema {
   return objectOf({
     data: listOf(record),

@@ -2,7 +2,6 @@ import { errorStatus, type ErrorCode } from "../kit/errors.ts";
 import { schemaNamed, type JsonSchema } from "./json-schema.ts";
 import type { Operation } from "./operation.ts";
 
-/** Error codes of every request. */
 const ofEvery: readonly ErrorCode[] = [
   "request.malformed",
   "request.timeout",
@@ -26,7 +25,6 @@ const ofToken: readonly ErrorCode[] = [
 /** Further error codes when the service accepts JWTs. */
 const ofJwt: readonly ErrorCode[] = ["user.unknown", "user.email_taken", "issuer.unavailable"];
 
-/** Error codes of requests with a body. */
 const ofBody: readonly ErrorCode[] = ["request.too_large", "request.media_type", "validation.failed"];
 
 /** Error codes of requests with an Idempotency-Key. */
@@ -40,7 +38,6 @@ const ofKey: readonly ErrorCode[] = [
 /** Methods of writes, which refuse conditions that do not hold. */
 const conditional: ReadonlySet<Operation["method"]> = new Set(["put", "patch", "delete"]);
 
-/** Returns every error code of an operation. */
 export function faultsOf(
   { method, scope, body, errors = [] }: Operation,
   { takesJwts, takesKey }: { readonly takesJwts: boolean; readonly takesKey: boolean },

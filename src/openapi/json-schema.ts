@@ -6,7 +6,6 @@ export function closed(schema: JsonSchema): JsonSchema {
   return { ...schema, additionalProperties: false };
 }
 
-/** An object without keys. */
 export const emptyObject: JsonSchema = closed({ type: "object", properties: {} });
 
 /** Returns a reference to a schema of the document's components. */

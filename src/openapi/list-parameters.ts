@@ -89,7 +89,6 @@ export function listRemarks(shape: ListShape): string {
   return allowedPaths(shape.filterable).length + within.length > 0 ? `${short}${groups}${json}` : "";
 }
 
-/** Returns a parameter of the query string. */
 export function query(name: string, schema: JsonSchema, description: string): Parameter {
   return { name, in: "query", description, schema, ...(name === "cursor" && { allowEmptyValue: true }) };
 }

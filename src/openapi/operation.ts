@@ -14,7 +14,6 @@ export interface Parameter {
   readonly example?: unknown;
 }
 
-/** A successful answer. */
 export interface OperationAnswer {
   readonly description: string;
   /** Undefined: no body. */
@@ -57,7 +56,6 @@ export function sectionOf(shared: Shared, operations: readonly SectionOperation[
   return operations.map((operation) => ({ ...shared, ...operation }));
 }
 
-/** Returns the parameter `{name}` of a path. */
 export function pathParameter(name: string, schema: JsonSchema, example: unknown): Parameter {
   return { name, in: "path", required: true, schema, example };
 }

@@ -38,7 +38,6 @@ export function renderPaths(
   return { paths, responses: shared };
 }
 
-/** Returns whether an operation takes an `Idempotency-Key`. */
 function takesKey({ parameters = [] }: Operation): boolean {
   return parameters.includes(sharedHeaders.IdempotencyKey);
 }

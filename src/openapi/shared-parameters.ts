@@ -29,7 +29,6 @@ export const idempotencyKey: readonly Parameter[] = [sharedHeaders.IdempotencyKe
 export const readConditions: readonly Parameter[] = [sharedHeaders.IfNoneMatch];
 export const writeConditions: readonly Parameter[] = [sharedHeaders.IfMatch, sharedHeaders.IfNoneMatch];
 
-/** Headers of answers, by name. */
 export const answerHeaders = {
   "X-Request-Id": {
     description: "Id of the request in the log: that of the request, or a new one.",

@@ -6,7 +6,6 @@ import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
 
 type SchemaOf = (field: Field) => JsonSchema;
 
-/** The schema of any text. */
 export const text: JsonSchema = { type: "string" };
 /** The schema of a count. */
 export const whole: JsonSchema = { type: "integer", minimum: 0 };

@@ -9,7 +9,6 @@ import { version } from "../kit/version.ts";
 import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 
-/** The outcome of a reload. */
 export type ReloadOutcome =
   | { readonly kind: "applied"; readonly hash: string }
   /** The previous configuration, of this hash, stays in use. */
@@ -233,7 +232,6 @@ export async function listLiveProcesses(sql: Sql): Promise<readonly LiveProcess[
   return sql<LiveProcess>(listText);
 }
 
-/** Returns the JSON of a process. */
 export function presentProcess(row: LiveProcess): Readonly<Record<string, unknown>> {
   return {
     id: row.id,

@@ -25,7 +25,6 @@ import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
 interface OperationRoutesOptions extends PostOptions, ListsOptions {
-  /** The configuration in use. */
   readonly configuration: {
     readonly config: Config;
     readonly definitions: Definitions;

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { basename, relative, resolve } from "node:path";
 
-/** A line of a file. */
 interface Line {
   readonly line: number;
   readonly text: string;

@@ -1,6 +1,5 @@
 /** Most rows that a count reads. A count that reaches this means at least as many. */
 export const countLimit = 1_000;
-/** Most receivers that are listed. */
 const mostReceivers = 20;
 /** Most waiting deliveries of a receiver that are counted. */
 export const receiverCountLimit = 100;
@@ -109,7 +108,6 @@ export const receiversOfAllText = receiversText(
   ), parked AS (SELECT id FROM stepped WHERE id IS NOT NULL)`,
 );
 
-/** Lists the receivers of one user. */
 export const receiversOfUserText = receiversText(
   `
     SELECT own.id, failing_since AS since FROM (

@@ -12,7 +12,6 @@ export interface HandshakeRests {
   watch(userId: number, socket: Duplex): void;
 }
 
-/** The handshake of a connection. */
 interface Handshake {
   readonly userId: number;
   /** False for a connection that is not made yet, whose failure costs nothing. */

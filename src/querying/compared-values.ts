@@ -45,7 +45,6 @@ function dayOf(text: string): number {
   return ((text.endsWith(" BC") ? 1 - year : year) * 12 + month) * 31 + day;
 }
 
-/** The comparison of each type. */
 const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Int: byNumber,
   BigInt: by((value) => BigInt(String(value)), 30, 4),

@@ -88,7 +88,6 @@ export function keyIs({ keys }: Pick<Definition, "keys">, values: readonly Param
   );
 }
 
-/** Returns the condition that the key is one of these. */
 export function keyIsOneOf(
   { keys }: Pick<Definition, "keys">,
   these: readonly (readonly Parameter[])[],
@@ -121,7 +120,6 @@ export function comparesWithNull(condition: Condition): boolean {
   return partsOf(condition).some(comparesWithNull);
 }
 
-/** Returns the conditions within a condition. */
 export function partsOf(condition: Condition): readonly Condition[] {
   return "of" in condition ? [condition.of].flat() : [];
 }

@@ -22,7 +22,6 @@ export function correctedTotal(
   return size === 0 ? { total: Math.min(total, end), isEstimate } : { total: end, isEstimate: false };
 }
 
-/** Returns an exact total. */
 export function exactTotal(total: number): Total {
   return { total, isEstimate: false };
 }

@@ -26,7 +26,6 @@ export function createGroup(kind: Group["kind"]): Group {
   return { kind, conditions: [], groups: new Map() };
 }
 
-/** Returns a group as one condition. */
 export function conditionOf({ kind, conditions, groups }: Group): Condition {
   const of = [...conditions, ...[...groups.values()].map(conditionOf)];
   const joined: Condition =

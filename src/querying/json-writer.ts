@@ -5,7 +5,6 @@ import type { Raw } from "./selection.ts";
 /** Writes a record's JSON from the texts of its columns. */
 type WriteRecord = (raw: Raw) => string;
 
-/** Compiles the writer of the records of a template. */
 export function createRecordWriter(template: JsonTemplate): WriteRecord {
   const parts: { readonly before: string; readonly write: WriteRecord }[] = [];
   let before = "";

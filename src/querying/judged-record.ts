@@ -24,7 +24,6 @@ export interface Steps {
   left: number;
 }
 
-/** One evaluation of a filter. */
 export interface FilterEvaluation {
   readonly record: JudgedRecord;
   readonly steps: Steps;

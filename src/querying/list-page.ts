@@ -5,7 +5,6 @@ import { correctedTotal, exactTotal, type Total } from "./count.ts";
 import { cursorPage, type CursorPage as PageOfRows } from "./cursor-page.ts";
 import type { Position } from "./cursor.ts";
 
-/** The requested part of a list. */
 export interface ListPart {
   readonly skip: number;
   readonly take: number;
@@ -14,7 +13,6 @@ export interface ListPart {
   readonly count: CountMode;
 }
 
-/** A page by number. */
 export interface NumberedPage<T> {
   readonly records: readonly T[];
   /**

@@ -35,7 +35,6 @@ export function conditionOf(
   }
 }
 
-/** The place of a filter. */
 interface Place {
   readonly definition: Definition;
   readonly definitions: Definitions;

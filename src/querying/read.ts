@@ -34,7 +34,6 @@ interface Part extends Reading {
   readonly lead?: OrderItem | undefined;
 }
 
-/** Reads records with their relations. */
 export async function readRecords(
   sql: TextSql,
   statement: SelectionStatement,

@@ -59,7 +59,6 @@ export interface ManySelection {
   readonly rest: RelatedPage;
 }
 
-/** A selection with the parts of its SELECT. */
 export interface SelectionStatement {
   readonly root: Selection;
   /** `t."id", t."name", j1."name"`. */

@@ -42,7 +42,6 @@ function lowerAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
-/** The conditions of access of all resources. */
 export interface AccessConditions {
   /**
    * Returns the condition for records on which the caller may do all wanted operations. For admins

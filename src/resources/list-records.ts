@@ -25,7 +25,6 @@ import type { RelatedList } from "./related-lists.ts";
 import type { View } from "./record-view.ts";
 import { writePage } from "./write-page.ts";
 
-/** Reads a page by number. */
 export async function listByPage(
   context: StoreContext,
   query: ListQuery,

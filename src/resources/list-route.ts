@@ -67,7 +67,6 @@ export function createListOperation(options: ListOptions): (ctx: ApiContext) => 
 
 type Paging = ListParameters["paging"];
 
-/** A requested list. */
 interface AskedList<Kind extends Paging["kind"]> {
   readonly asked: ListParameters;
   readonly query: ListQuery | "nothing";

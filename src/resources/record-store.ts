@@ -8,9 +8,7 @@ import type { RelatedList } from "./related-lists.ts";
 /** The relations that the base query reads with a record, as a Prisma `include`. */
 export type Include = PrismaQuery["include"];
 
-/** The query of a request for a list. */
 export interface ListQuery extends PrismaQuery {
-  /** The user of the request. */
   readonly userId: number;
   /** Condition of the records that the caller may read. */
   readonly access: Condition;
@@ -34,10 +32,8 @@ export interface Found {
   json(): string;
 }
 
-/** A create or an update. */
 export interface RecordWrite<T> {
   readonly data: Row;
-  /** The user of the write. */
   readonly userId: number;
   readonly include: Include;
   /** Creates the answer from the written record. */
@@ -62,7 +58,6 @@ export interface WriteConditions {
   readonly version?: string | undefined;
 }
 
-/** A read of one record. */
 export interface RecordRead {
   readonly where: PrismaArgs | undefined;
   /** The part to read: the shown one, or only the fields that decide on access. */

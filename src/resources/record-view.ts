@@ -30,7 +30,6 @@ interface ShownPart {
   readonly related: readonly Link[];
 }
 
-/** The views of one resource. */
 export interface Views {
   /**
    * Returns the view of the resource's own transform.

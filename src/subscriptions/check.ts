@@ -82,7 +82,6 @@ const changeRules = compileRules(
 );
 const nothing = { headerNames: [], events: [], filter: null };
 
-/** Checks the body of a POST. */
 export async function checkNewSubscription(
   body: Body,
   rules: SubscriptionRules,

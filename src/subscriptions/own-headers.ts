@@ -13,7 +13,6 @@ export type GivenHeaders = ReadonlyMap<string, { readonly value: string } | "kee
  */
 export const maskedHeader = "****";
 
-/** Most headers of one subscription. */
 export const mostHeaders = 10;
 const mostNameChars = 100;
 const mostValueBytes = 1024;

@@ -39,7 +39,6 @@ import {
 } from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends PostOptions, Omit<ListsOptions, "listTurns"> {
-  /** Returns the rules for the subscriptions of a user. */
   readonly rulesFor: (caller: Caller) => SubscriptionRules;
   /** Tries the filter of a subscription on the last events; see `previewEvents`. */
   readonly preview: (ctx: ApiContext, asked: NewSubscription) => Promise<string>;

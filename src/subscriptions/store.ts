@@ -143,7 +143,6 @@ async function made(sql: Sql, id: number, userId: number): Promise<OwnSubscripti
   return subscription;
 }
 
-/** Returns the values of `createText`. */
 function createdValues(
   userId: number,
   created: NewSubscription,

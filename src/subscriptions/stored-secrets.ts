@@ -6,7 +6,6 @@ import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./se
 
 /** The encrypted parts of a subscription: its secret, earlier secrets and its headers. */
 interface StoredSecret {
-  /** Id of the subscription. */
   readonly id: number;
   readonly userId: number;
   readonly url: string;

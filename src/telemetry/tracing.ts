@@ -76,7 +76,6 @@ const noSpan: Span = { traceparent: undefined, traceId: undefined, rename() {}, 
  */
 export const unsampledTraceparent = `00-${"f".repeat(32)}-${"f".repeat(16)}-00`;
 
-/** The parts of a `traceparent`. */
 interface Traceparent {
   readonly traceId: string;
   readonly spanId: string;

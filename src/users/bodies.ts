@@ -9,7 +9,6 @@ import type { UserChanges } from "./store.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** The rules of a new token. */
 export const newTokenRules: RuleSpecs = {
   name: "required|string|max:255",
   scopes: ["nullable", "list", { min: 1 }, { max: maxScopes }],
@@ -17,7 +16,6 @@ export const newTokenRules: RuleSpecs = {
   expires_at: "nullable|string|date|after:now",
 };
 
-/** The rules of a new user. */
 export const newUserRules: RuleSpecs = {
   name: "required|string|max:255",
   email: "required|string|max:254",
@@ -25,7 +23,6 @@ export const newUserRules: RuleSpecs = {
   subject: "nullable|string|max:255",
 };
 
-/** The rules of a changed user. */
 export const changedUserRules: RuleSpecs = {
   name: "sometimes|required|string|max:255",
   email: "sometimes|required|string|max:254",
@@ -38,7 +35,6 @@ const newToken = compileRules(newTokenRules);
 const newUser = compileRules(newUserRules);
 const changedUser = compileRules(changedUserRules);
 
-/** The body of a new token. */
 export interface TokenBody {
   readonly name: string;
   /** Undefined: the scopes of the token of the request. */

@@ -8,7 +8,6 @@ import { unknownUser } from "./provider.ts";
 import type { User } from "./store.ts";
 import { addTokenCommands } from "./token-commands.ts";
 
-/** Adds `create-user`, `users` and `tokens`. */
 export function addUserCommands(program: Command, options: UserCommandsOptions): void {
   addCreateUserCommand(program, options);
   addUsers(program, options);

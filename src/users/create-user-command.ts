@@ -26,7 +26,6 @@ interface Options extends JsonOption {
   readonly subject?: string;
 }
 
-/** Adds `create-user`. */
 export function addCreateUserCommand(program: Command, { open, terminal }: UserCommandsOptions): void {
   const command = program.command("create-user").description("create an API user, and print its token once");
   command

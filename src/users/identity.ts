@@ -23,7 +23,6 @@ export type Identity =
 
 /** Refusal of a text that is not a token of a user. */
 export const invalidToken: Identity = { kind: "refused", code: "token.invalid" };
-/** Refusal of a revoked token. */
 export const revokedToken = {
   kind: "refused",
   code: "token.revoked",

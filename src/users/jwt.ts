@@ -13,7 +13,6 @@ import type { Caller } from "../kit/caller.ts";
 import { isScope } from "../kit/scopes.ts";
 import type { KeySet, KeySource } from "./key-set.ts";
 
-/** The verified contents of a JWT. */
 export interface VerifiedJwt {
   readonly kind: "verified";
   readonly claims: Caller["claims"];
@@ -28,7 +27,6 @@ type JwtResult = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys
 export interface JwtVerifier {
   /** Verifies a token. Checks its signature once, as long as the keys do not change. */
   verify(token: string): Promise<JwtResult>;
-  /** Returns whether the token was verified recently. */
   wasVerified(token: string): boolean;
   /** Forgets a token that its user may not use, as if it had never been verified. */
   forget(token: string): void;

@@ -1,7 +1,6 @@
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { OwnList } from "../querying/own-list.ts";
 
-/** Shape of the lists of tokens. */
 export const tokenShape = fixedShape([
   { name: "id", type: "Int" },
   { name: "user_id", type: "Int" },
@@ -14,7 +13,6 @@ export const tokenShape = fixedShape([
   { name: "revoked_at", type: "DateTime", isOptional: true },
 ]);
 
-/** Shape of the list of users. */
 export const userShape = fixedShape([
   { name: "id", type: "Int" },
   { name: "name", type: "String" },

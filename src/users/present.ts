@@ -2,7 +2,6 @@ import { formatDateTime } from "../kit/date-time.ts";
 import type { TokenInfo } from "./provider.ts";
 import type { User } from "./store.ts";
 
-/** Returns a user as the API shows it. */
 export function presentUser(user: User): Record<string, unknown> {
   return {
     id: user.id,

@@ -23,7 +23,6 @@ export interface TokenInfo {
   readonly revokedAt: Date | null;
 }
 
-/** A new token. */
 export interface IssuedToken extends TokenInfo {
   /** The token itself, which is shown only once. */
   readonly token: string;
@@ -61,7 +60,6 @@ export interface TokenProvider extends TokenFinder {
   }): Promise<IssuedToken>;
   /** Lists the tokens of one or all users, newest first, expired and revoked ones included. */
   list(userId?: number): Promise<readonly TokenInfo[]>;
-  /** Returns the token with the id; undefined without one. */
   findInfo(id: number): Promise<TokenInfo | undefined>;
   /**
    * Revokes a token and the tokens made with it, from the next request on. Returns the token,

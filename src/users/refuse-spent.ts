@@ -2,7 +2,6 @@ import type { Sql } from "../db/sql.ts";
 import { unauthorizedError } from "../kit/errors.ts";
 import { disabledUser, revokedToken, unauthenticated } from "./identity.ts";
 
-/** The credential of a request. */
 export interface Credential {
   readonly userId: number;
   /** Id of the token. Undefined: a JWT. */

@@ -27,7 +27,6 @@ export interface User {
   readonly updatedAt: Date;
 }
 
-/** A user to create. */
 type NewUser = Pick<User, "name" | "email" | "isAdmin"> & Partial<JwtSubject>;
 
 /** Changes of a user; missing fields stay. */

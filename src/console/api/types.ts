@@ -1,4 +1,3 @@
-/** A page of a list by cursor. */
 export interface CursorPage<T> {
   readonly data: readonly T[];
   readonly per_page: number;

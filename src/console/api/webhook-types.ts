@@ -57,7 +57,6 @@ interface DeliveryRequest {
   readonly body: string | null;
 }
 
-/** A delivery with its details. */
 export interface DeliveryDetail extends Delivery {
   readonly parent_delivery_id: number | null;
   readonly request: DeliveryRequest;

@@ -59,7 +59,6 @@ export function CodeBlock({
   );
 }
 
-/** Shows JSON, indented. */
 export function JsonView({ value, label }: { readonly value: unknown; readonly label: string }): JSX.Element {
   return <CodeBlock text={JSON.stringify(value, null, 2) ?? "undefined"} label={label} />;
 }

@@ -181,7 +181,6 @@ export function SelectField(
   );
 }
 
-/** A checkbox. */
 export function CheckField({
   label,
   hint,

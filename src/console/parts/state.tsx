@@ -164,7 +164,6 @@ export function Note({
   );
 }
 
-/** Returns the sentence of an error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -22,7 +22,6 @@ export function useList<T>(
   });
 }
 
-/** Returns the query of a list for the API. */
 export function listQuery(search: URLSearchParams): string {
   const query = new URLSearchParams(search);
   // Only the console reads these.

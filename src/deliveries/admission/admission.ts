@@ -92,7 +92,6 @@ interface State extends AdmissionOptions {
   readonly breakers: SharedBreakers;
   /** Bytes of the bodies of reservations and of attempts in flight. */
   bytesHeld: number;
-  /** `bytesHeld` by user. */
   readonly bytesOfUsers: Map<number, number>;
 }
 

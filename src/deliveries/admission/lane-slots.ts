@@ -2,7 +2,6 @@ import type { Lane } from "../../broker/topology.ts";
 import { createReceiverSlots, type ReceiverSlots, type SharedLimit } from "./receiver-slots.ts";
 import type { SharedSlots } from "./shared-slots.ts";
 
-/** The slots of each lane. */
 export type LaneSlots = Readonly<Record<Lane, ReceiverSlots>>;
 
 /** The limits that the lanes share. */

@@ -26,7 +26,6 @@ export interface ReceiverSlots {
   loadOf(userId: number): UserLoad;
 }
 
-/** Slots of a user. */
 export interface UserLoad {
   readonly inUse: number;
   /** When the user got its latest slot, by `now`; 0 when that was long ago. */

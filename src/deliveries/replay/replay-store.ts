@@ -19,7 +19,6 @@ export interface NewReplayed {
   readonly maxAttempts: number;
 }
 
-/** Statements on replays. */
 export interface ReplayStore {
   /**
    * Takes a running replay whose receiver has no backlog. The user who has waited longest comes

@@ -32,7 +32,6 @@ interface LeftOutColumn {
   readonly isNeeded: boolean;
 }
 
-/** The columns of one table. */
 export interface ImportedColumns {
   readonly columns: readonly ImportedColumn[];
   readonly leftOut: readonly LeftOutColumn[];

@@ -6,7 +6,6 @@ import type { TableKey } from "./table-key.ts";
 /** The data of a mapping file, in the order of its keys. */
 export type FileContent = Readonly<Record<string, unknown>>;
 
-/** A mapping file from the import. */
 export interface ImportedFile {
   /** `orders.yaml`. */
   readonly file: string;

@@ -28,7 +28,6 @@ function toAscii(name: string): string {
     .replaceAll(/\p{M}/gu, "");
 }
 
-/** Returns a text with a capital at its start. */
 export function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -7,7 +7,6 @@ import { typeOptionsOf } from "../type-options.ts";
 import { isTextItself } from "../native.ts";
 import type { ImportedColumn } from "./column.ts";
 
-/** A field of the file, with its column. */
 export interface FieldOfColumn {
   readonly name: string;
   readonly field: FileField;

@@ -22,7 +22,6 @@ import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
 import { isObject } from "../../kit/is-object.ts";
 
-/** A field in the form of the file. */
 export interface FileField extends TypeOptions {
   readonly type: FieldType;
   readonly id?: boolean;

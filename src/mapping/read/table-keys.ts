@@ -34,7 +34,6 @@ export function readUniques(draft: Draft): readonly (readonly string[])[] {
   return unique;
 }
 
-/** Reads `indexes`. */
 export function readIndexes(draft: Draft): readonly TableIndex[] {
   const { indexes = [], managed = true } = draft.content;
   if (!managed && indexes.length > 0)

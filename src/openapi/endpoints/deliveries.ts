@@ -34,7 +34,6 @@ const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
   updated_at: dateTime,
 };
 
-/** Schemas of the keys of an attempt. */
 export const attemptKeys: Readonly<Record<string, JsonSchema>> = {
   number: { type: "integer", minimum: 1 },
   started_at: dateTime,
@@ -86,7 +85,6 @@ const own: OwnParameters = {
   created_before: { schema: dateTime, description: "Made before this time." },
 };
 
-/** Returns the schemas of the keys that lists of deliveries show. */
 export function listedKeys(): Readonly<Record<string, JsonSchema>> {
   const shown = [...(deliveryShape.places?.keys() ?? [])].map((name) => {
     const schema = deliveryKeys[name];
@@ -97,7 +95,6 @@ export function listedKeys(): Readonly<Record<string, JsonSchema>> {
   return Object.fromEntries(shown);
 }
 
-/** The schemas of deliveries. */
 export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
   const delivery = listedKeys();
   return {
@@ -107,7 +104,6 @@ export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
   };
 }
 
-/** The operations of `webhook-deliveries`. */
 export function deliveryOperations(maxPerPage: number): readonly Operation[] {
   const id = pathParameter("id", rowId, 1);
   return sectionOf({ tag: "Deliveries", scope: "webhooks" }, [

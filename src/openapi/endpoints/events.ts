@@ -53,7 +53,6 @@ function filters(resources: readonly string[]): readonly Parameter[] {
  */
 const scope: readonly ErrorCode[] = ["token.scope"];
 
-/** The operations of `events`. */
 export function eventOperations(maxPerPage: number, resources: readonly string[]): readonly Operation[] {
   return sectionOf({ tag: "Events", scope: "any" }, [
     {

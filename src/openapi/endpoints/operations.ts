@@ -140,7 +140,6 @@ const action = {
 };
 const party = { schema: { ...text, examples: ["user"] }, description: "A kind, or one with an id: user:7." };
 
-/** Returns the operations for operators. */
 export function operationOperations(maxPerPage: number): readonly Operation[] {
   return sectionOf({ tag: "Operations", scope: "admin" }, [
     {

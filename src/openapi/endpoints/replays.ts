@@ -69,7 +69,6 @@ const asked: JsonSchema = {
   additionalProperties: false,
 };
 
-/** The operations of replays. */
 export function replayOperations(maxPerPage: number): readonly Operation[] {
   const id = pathParameter("id", rowId, 1);
   const replay = { description: "The replay.", schema: schemaNamed("Replay") };

@@ -85,7 +85,6 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
   };
 }
 
-/** The operations of `webhooks`. */
 export function webhookOperations(maxPerPage: number): readonly Operation[] {
   const one = { description: "The subscription.", schema: schemaNamed("Webhook") };
   const listed = schemaNamed("Webhook.listed");

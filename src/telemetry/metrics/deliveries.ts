@@ -17,7 +17,6 @@ interface EndedAttempt {
   readonly lagMs: number | undefined;
 }
 
-/** Metrics of deliveries and attempts. */
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>;
 
 /** Buckets in seconds, from a receiver nearby to one that was down for days. */

@@ -30,7 +30,6 @@ const once = {
   question: "The token is shown this once. Leave it without having stored it?",
 };
 
-/** Creates a token, and shows it this once. */
 export function TokenDialog({
   path,
   onClose,

@@ -9,7 +9,6 @@ import { CheckField, TextField } from "../../parts/field.tsx";
 import { formQuestion } from "../../parts/leaving.ts";
 import type { User } from "./types.ts";
 
-/** Creates or changes a user. */
 export function UserDialog({
   user,
   onSaved,

@@ -4,7 +4,6 @@ import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import type { Column } from "../../parts/data-table.tsx";
 import { Time } from "../../parts/time.tsx";
 
-/** Column of the event and its record. */
 export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "event">> = {
   title: "Event",
   render: ({ resource, record_id: record, event }) => (
@@ -17,7 +16,6 @@ export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "even
   ),
 };
 
-/** Column of the receiver. */
 export const receiverColumn: Column<Pick<Delivery, "url">> = {
   title: "Receiver",
   render: ({ url }) => <span title={url}>{url}</span>,

@@ -115,7 +115,6 @@ export function valueAt(record: Json | undefined, path: string): Json | undefine
   return value;
 }
 
-/** Returns the text of a value for the control of its field. */
 export function toText({ kind }: FormField, value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   if (kind === "json") return JSON.stringify(value, null, 2);

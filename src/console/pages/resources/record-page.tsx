@@ -25,7 +25,6 @@ import { RecordStory } from "./record-story.tsx";
 import type { ResourceShape } from "./shape.ts";
 import "./resources.css";
 
-/** Shows a record and its history. */
 export function RecordPage({
   shape,
   id,

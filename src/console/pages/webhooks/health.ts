@@ -1,6 +1,5 @@
 import type { Webhook } from "../../api/webhook-types.ts";
 
-/** Health of a webhook. */
 interface Health {
   /** A word of `StatusBadge`. */
   readonly status: "healthy" | "failing" | "paused" | "gone" | "off" | "new";

@@ -45,7 +45,6 @@ async function findOther(id: string, signal: AbortSignal): Promise<Webhook | und
   }
 }
 
-/** Changes fields of a webhook. */
 export function useChangeWebhook(
   id: number,
 ): UseMutationResult<Webhook, unknown, Readonly<Record<string, unknown>>> {

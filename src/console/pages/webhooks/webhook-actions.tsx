@@ -14,7 +14,6 @@ import { useChangeWebhook, type FoundWebhook } from "./use-webhook.ts";
 
 type Asked = "pause" | "rotate" | "discard" | "delete";
 
-/** Shows the actions on a webhook. */
 export function WebhookActions({
   found: { webhook, isOwn },
   onEdit,
