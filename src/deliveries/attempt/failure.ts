@@ -39,6 +39,8 @@ const tlsCode =
 
 /** Codes of a name without an address. */
 const withoutAddress = ["ENOTFOUND", "ENODATA"];
+/** Hosts whose name shows nothing of a network. */
+const isLocal = /^(?:.+\.)?localhost(?::\d+)?$/;
 
 /**
  * Returns the cause of a connection error. Pure. Shows the text of the error only for refused
@@ -60,7 +62,7 @@ export function failureOf({
 }): Failure {
   const origin = rootOf(error);
   const isUnknown = origin instanceof LookupError && withoutAddress.includes(origin.code);
-  if (!isAdmin && (isUnknown || origin instanceof TargetRefusedError))
+  if (!isAdmin && !isLocal.test(host) && (isUnknown || origin instanceof TargetRefusedError))
     return {
       error: "dns",
       detail: `The name of ${host} has no address that webhooks may be sent to: there is no such name, or its addresses are outside the allowed networks.`,

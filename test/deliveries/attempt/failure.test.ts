@@ -75,6 +75,9 @@ describe("failureOf", () => {
 
     expect(refused?.error).to.equal("dns");
     expect(unknown).to.deep.equal([refused, refused]);
+    for (const host of ["localhost", "a.localhost:8080"])
+      expect(failureOf({ error: errors[0], host, isAdmin: false }).error, host).to.equal("blocked");
+    expect(failureOf({ error: errors[0], host: "notlocalhost", isAdmin: false }).error).to.equal("dns");
   });
 
   it("explains the failure for a name", () => {
