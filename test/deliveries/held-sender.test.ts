@@ -156,6 +156,31 @@ describe("createHeldSender", () => {
     expect(statuses).to.deep.equal(["cancelled", "cancelled", "cancelled", "cancelled"]);
   });
 
+  it("cancels those of a deleted webhook, and of one that is off for longer than they are held", async () => {
+    const elevenMinutesAgo = new Date(Date.now() - 660_000);
+    const nineMinutesAgo = new Date(Date.now() - 540_000);
+    const deleted = await scene.work.addSubscription();
+    const over = await scene.work.addSubscription({ isActive: false, disabledAt: elevenMinutesAgo });
+    const paused = await scene.work.addSubscription({ isActive: false, disabledAt: nineMinutesAgo });
+    for (const subscription of [deleted, over, paused]) await hold(subscription);
+    await scene.core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [deleted.id]);
+
+    start();
+    const ended = await until(
+      async () => {
+        const deliveries = await scene.work.deliveries();
+        return deliveries.filter(({ status }) => status === "held").length === 1 && deliveries;
+      },
+      { what: "the cancellations" },
+    );
+
+    expect(ended.map(({ status, lastError }) => [status, lastError])).to.deep.equal([
+      ["cancelled", "The subscription was deleted."],
+      ["cancelled", "The subscription was off for longer than 600 s."],
+      ["held", null],
+    ]);
+  });
+
   it("forgets a request to drop deliveries that went out otherwise: later ones are sent", async () => {
     const subscription = await scene.work.addSubscription();
     const { id } = await scene.work.addDelivery(subscription, { status: "retrying", attempt: 1 });
