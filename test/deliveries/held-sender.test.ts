@@ -132,20 +132,14 @@ describe("createHeldSender", () => {
     endAll();
   });
 
-  it("cancels all dropped deliveries, also when a portion leaves out a changed one", async () => {
+  it("cancels all dropped deliveries in a row, however many portions they are", async () => {
     const subscription = await scene.work.addSubscription();
-    for (let count = 0; count < 3; count += 1) await hold(subscription);
-    const last = await hold(subscription);
-    await scene.core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, $2)", [
-      subscription.id,
-      last,
-    ]);
+    for (let count = 0; count < 6; count += 1) await hold(subscription);
+    const values = [subscription.id, await hold(subscription)];
+    await scene.core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, $2)", values);
     const whole = store;
-    let portions = 0;
-    store = {
-      ...whole,
-      cancel: (asked) => whole.cancel({ ...asked, limit: (portions += 1) === 1 ? 1 : asked.limit }),
-    };
+    // As when others have just locked or changed all but one. A turn has five portions.
+    store = { ...whole, cancel: (asked) => whole.cancel({ ...asked, limit: 1 }) };
 
     start();
     await until(async () => (await scene.core.sql("SELECT FROM svc.discards")).length === 0, {
@@ -153,7 +147,7 @@ describe("createHeldSender", () => {
     });
 
     const statuses = (await scene.work.deliveries()).map(({ status }) => status);
-    expect(statuses).to.deep.equal(["cancelled", "cancelled", "cancelled", "cancelled"]);
+    expect(statuses).to.deep.equal(Array.from({ length: 7 }, () => "cancelled"));
   });
 
   it("cancels those of a deleted webhook, and of one that is off for longer than they are held", async () => {
@@ -296,6 +290,23 @@ describe("createHeldSender", () => {
     endAll();
   });
 
+  it("waits up to a second for the rate of a webhook, and leaves its place to another before a longer wait", async () => {
+    const slow = await scene.work.addSubscription();
+    const soon = await scene.work.addSubscription();
+    await hold(slow);
+    const id = await hold(soon);
+    const waits = [1_000];
+    const waitMs = (asked: number): number => (asked === slow.id ? never : (waits.shift() ?? 0));
+    rates = { ...unlimited, waitMs };
+
+    start();
+    await scene.core.sql("SELECT pg_sleep(0.2)");
+    expect(startedIds()).to.deep.equal([]);
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal([id]);
+    endAll();
+  });
+
   it("gives the place of a refused webhook to the next one at once", async () => {
     admission.refuses = ({ url }) => (url.endsWith("/silent") ? "silent" : undefined);
     for (let count = 0; count < 5; count += 1)
@@ -337,6 +348,30 @@ describe("createHeldSender", () => {
     await stopped;
 
     expect(await scene.core.sql("SELECT FROM svc.lanes")).to.deep.equal([]);
+  });
+
+  it("goes through the webhooks 200 at a time and 2,000 in a turn, and continues where the last turn ended", async () => {
+    const paused = { url: "/", userId: 1, rateLimit: null, isActive: false, isOver: false, discardTo: null };
+    const looks: (number | "end")[] = [];
+    store = {
+      ...store,
+      async find({ after, limit }) {
+        looks.push(after);
+        return Array.from({ length: Math.min(limit, 2_000 - after) }, (_, place) => ({
+          ...paused,
+          subscriptionId: after + place + 1,
+        }));
+      },
+      async forgetDiscards() {
+        looks.push("end");
+      },
+    };
+
+    start(5);
+    await until(() => looks.length > 24, { what: "four turns" });
+
+    const pages = Array.from({ length: 11 }, (_, page) => 200 * page);
+    expect(looks.slice(0, 25)).to.deep.equal([...pages, "end", ...pages, "end", 0]);
   });
 
   it("looks once in a turn when nothing is held", async () => {
