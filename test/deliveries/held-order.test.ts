@@ -87,6 +87,23 @@ describe("the order of held deliveries", () => {
     await expectInOrder();
   });
 
+  it("is kept by one whose receiver takes longer than a turn, with places for several", async () => {
+    let underWay = 0;
+    let most = 0;
+    scene.open(async () => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await scene.core.sql("SELECT pg_sleep(0.2)");
+      underWay -= 1;
+      return success();
+    });
+
+    start({ atOnce: 4, intervalMs: 1 });
+
+    await expectInOrder();
+    expect(most).to.equal(1);
+  });
+
   it("is kept by one whose record cannot be read for a while", async () => {
     let refusals = 2;
     scene.open(success, {
