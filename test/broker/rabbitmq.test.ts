@@ -99,6 +99,18 @@ describe("connectRabbitMq", () => {
     expect(await broker.publish([work("a")])).to.deep.equal([{ kind: "confirmed" }]);
   });
 
+  it("answers unconfirmed for a message that AMQP cannot carry, and confirms the next ones", async () => {
+    const broker = await open();
+    const bad = { ...work("b"), routingKey: "x".repeat(256) };
+
+    const outcomes = await broker.publish([work("a"), bad, work("c")]);
+
+    const reason = "Field 'routingKey' is the wrong type; must be a string (up to 255 chars)";
+    const confirmed = { kind: "confirmed" };
+    expect(outcomes).to.deep.equal([confirmed, { kind: "unconfirmed", reason }, confirmed]);
+    expect(await broker.publish([work("d")])).to.deep.equal([confirmed]);
+  });
+
   const event = { ...work("e"), exchange: exchanges.events, routingKey: "posts.on_create" };
 
   it("restores a removed binding without a message to publish", async () => {

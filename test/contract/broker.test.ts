@@ -150,6 +150,14 @@ for (const { name, open } of implementations) {
         expect(received).to.have.length(2_000);
       });
 
+      it("waits for the confirms that are under way when it closes", async () => {
+        const publishing = broker.publish(numbered(500));
+
+        await broker.close();
+
+        expect((await publishing).every(({ kind }) => kind === "confirmed")).to.equal(true);
+      });
+
       it("answers unconfirmed after close", async () => {
         await broker.close();
 
