@@ -88,6 +88,29 @@ describe("connectRabbitMq", () => {
     expect(failure).to.be.instanceOf(Error).with.property("message", "enough");
   });
 
+  it("waits longer after each failure to declare a queue that has other properties, and starts without it", async () => {
+    await interfere(async (channel) => {
+      await channel.deleteQueue(queues.retry);
+      await channel.assertQueue(queues.retry, { durable: true });
+    });
+    const reasons: string[] = [];
+    const toldAtMs: number[] = [];
+    const onWait = (reason: string): void => {
+      reasons.push(reason);
+      toldAtMs.push(performance.now());
+    };
+
+    const connecting = connectRabbitMq({ url: server, log, onWait });
+    await until(() => reasons.length > 3, { what: "four failures" });
+    await interfere((channel) => channel.deleteQueue(queues.retry));
+    brokers.push(await connecting);
+
+    expect(reasons[0]).to.include("PRECONDITION_FAILED").and.include("svc.deliveries.retry");
+    const gapsMs = toldAtMs.slice(1, 4).map((atMs, place) => atMs - (toldAtMs[place] ?? Infinity));
+    // Each wait is at least half of the full one: 200, 400 and 800 ms. A timer may end 1 ms early.
+    for (const [place, leastMs] of [99, 199, 399].entries()) expect(gapsMs[place]).to.be.at.least(leastMs);
+  });
+
   it("answers unroutable when a binding is gone, and publishes the next message", async () => {
     const broker = await open();
     await interfere((channel) => channel.unbindQueue(queues.first, exchanges.deliveries, lanes.first));
