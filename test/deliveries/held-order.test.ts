@@ -104,6 +104,18 @@ describe("the order of held deliveries", () => {
     expect(most).to.equal(1);
   });
 
+  it("goes on at once after the deliveries of a turn", async () => {
+    const held = { status: "held", heldAt: new Date(), replayId: 1n, triggerKind: "manual" };
+    // A subscription leaves its place to another after 50.
+    for (let count = 0; count < 58; count += 1) await scene.work.addDelivery(scene.subscription, held);
+    scene.open(success);
+
+    start({ intervalMs: 600_000 });
+
+    await until(() => scene.posts.length === ids.length + 58, { what: "all attempts" });
+    expect((await sentDeliveries()).slice(0, 2)).to.deep.equal(ids);
+  });
+
   it("is kept by one whose record cannot be read for a while", async () => {
     let refusals = 2;
     scene.open(success, {
