@@ -42,6 +42,33 @@ describe("createSweep", () => {
       expect(startedIds()).to.deep.equal([String(parked?.id)]);
     });
 
+    it("finds one at the next interval whose message the broker has lost", async () => {
+      const { store, next } = watchTurns();
+      start({ intervalMs: 50, store });
+      await next(2);
+
+      const [parked] = await addParked(1);
+      await untilStarted(1);
+
+      expect(startedIds()).to.deep.equal([String(parked?.id)]);
+    });
+
+    it("stops only when the attempts that have begun have ended", async () => {
+      let end: (() => void) | undefined;
+      const drain = (): Promise<void> => new Promise((resolve) => (end = resolve));
+      await addParked(1);
+      start({ attempts: { ...scene.attempts, drain } });
+      await untilStarted(1);
+      let isStopped = false;
+
+      const stopped = scene.stop().then(() => (isStopped = true));
+      await until(() => end !== undefined, { what: "the wait for the attempts" });
+      await setImmediate();
+      expect(isStopped).to.equal(false);
+      end?.();
+      await stopped;
+    });
+
     it("attempts as many as there are slots for, from both ends, and leaves no place reserved", async () => {
       const line = await addParked(6);
       let slots = 3;
