@@ -28,6 +28,20 @@ describe("createSweep", () => {
     expect(await scene.broker.depth(queues.dead)).to.equal(1);
   });
 
+  it("cancels the deliveries of all deleted subscriptions without a wait between", async () => {
+    for (let count = 0; count < 3; count += 1) {
+      const subscription = await scene.work.addSubscription();
+      await scene.work.addDelivery(subscription, { due: inSeconds(3_600) });
+    }
+    await scene.core.sql("DELETE FROM svc.subscriptions");
+
+    start({ intervalMs: never });
+
+    await until(async () => (await scene.work.deliveries()).every(({ status }) => status === "cancelled"), {
+      what: "three cancellations",
+    });
+  });
+
   it("continues the search for deleted subscriptions after the scanned ones", async () => {
     const asked: number[] = [];
     start({
@@ -42,6 +56,28 @@ describe("createSweep", () => {
     await until(() => asked.length >= 3, { what: "three pages" });
 
     expect(asked.slice(0, 3)).to.deep.equal([0, 10, 20]);
+  });
+
+  it("attempts a delivery that is neither in the queue nor in flight, and searches page by page", async () => {
+    const stray = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
+    await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
+    const asked: (string | undefined)[] = [];
+    start({
+      store: {
+        ...scene.store,
+        async returnStrays(options) {
+          asked.push(options.after);
+          return { ...(await scene.store.returnStrays(options)), last: asked.length > 1 ? undefined : "0" };
+        },
+      },
+    });
+    await untilStarted(1);
+    await until(() => asked.length > 2, { what: "three pages" });
+
+    expect(startedIds()).to.deep.equal(idsOf(stray));
+    expect(asked.slice(0, 3)).to.deep.equal([undefined, "0", undefined]);
+    const told = scene.lines.filter(({ event }) => event === "sweep.strays");
+    expect(told.map(({ level, deliveries }) => [level, deliveries])).to.deep.equal([[50, 1]]);
   });
 
   it("attempts deliveries that wait longer than any schedule, after a clock that was set back", async () => {
