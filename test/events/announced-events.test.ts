@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { NoticeListener } from "../../src/db/notices.ts";
+import { until } from "../support/wait.ts";
 import { publishAnnounced } from "../../src/events/announced-events.ts";
 import type { OutboxEvent } from "../../src/events/outbox.ts";
 import {
@@ -50,34 +52,48 @@ describe("publishAnnounced", () => {
     stop = publishAnnounced(state);
   });
 
-  const announce = (...events: readonly (OutboxEvent | undefined)[]): void =>
+  const announce = async (...events: readonly (OutboxEvent | undefined)[]): Promise<void> => {
     listener?.(events.map((event) => (event === undefined ? "" : JSON.stringify(event))));
+    await nextTurn();
+  };
 
-  it("presents the events of each resource together, and leaves the relay asleep", () => {
-    announce(eventOf("1"), eventOf("2", "papers"), eventOf("3"));
+  it("presents the events of each resource together, and leaves the relay asleep", async () => {
+    await announce(eventOf("1"), eventOf("2", "papers"), eventOf("3"));
 
     expect(presented).to.deep.equal([["1", "3"], ["2"]]);
     expect(wakes).to.equal(0);
   });
 
-  it("wakes the relay for what it does not know", () => {
-    announce(eventOf("1"), undefined);
+  it("wakes the relay for what it does not know", async () => {
+    await announce(eventOf("1"), undefined);
 
     expect(presented).to.deep.equal([["1"]]);
     expect(wakes).to.equal(1);
   });
 
-  it("does nothing after its end", () => {
+  it("does nothing after its end", async () => {
     stop();
-    announce(eventOf("1"));
+    await announce(eventOf("1"));
 
     expect([presented, wakes]).to.deep.equal([[], 0]);
   });
 
-  it("counts for the pace of the reads", () => {
-    announce(...Array.from({ length: 30 }, (_, index) => eventOf(String(index))));
-
+  it("gathers events of 8 ms when there are many, and does not outlast its end", async () => {
+    const many = Array.from({ length: 30 }, (_, index) => eventOf(String(index)));
+    await announce(...many);
     expect(state.pace.waitMs()).to.be.within(1, 8);
+    await announce(eventOf("100", "papers"));
+    await announce(eventOf("101", "papers"));
+    expect(presented).to.have.length(1);
+
+    await until(() => presented.length > 1, { what: "the gathered events" });
+    expect(presented.slice(1)).to.deep.equal([["100", "101"]]);
+
+    await announce(...many);
+    await announce(eventOf("102", "papers"));
+    stop();
+    await sleep(20);
+    expect(presented.flat()).not.to.include("102");
   });
 
   const other = (bytes: number): OutboxEvent => ({ ...eventOf("8", "papers"), bytes });
@@ -97,21 +113,21 @@ describe("publishAnnounced", () => {
   };
   let event = eventOf("1");
   for (const [name, put] of Object.entries(obstacles))
-    it(`leaves an event to the reads when ${name}`, () => {
+    it(`leaves an event to the reads when ${name}`, async () => {
       event = eventOf("1");
       put();
 
-      announce(event);
+      await announce(event);
 
       expect(presented).to.deep.equal([]);
       expect(wakes).to.equal(1);
     });
 
-  it("presents an event beside almost as much of its owner as is left free", () => {
+  it("presents an event beside almost as much of its owner as is left free", async () => {
     state.window.enter(other(mostBytes / 2 - 1));
     for (let id = 100; id < 598; id += 1) state.window.enter({ ...eventOf(String(id), "papers"), bytes: 0 });
 
-    announce(eventOf("1"));
+    await announce(eventOf("1"));
 
     expect(presented).to.deep.equal([["1"]]);
   });
