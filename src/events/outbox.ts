@@ -58,6 +58,8 @@ export interface ReadLimits {
    * therefore do not wait behind their holder's backlog.
    */
   readonly catchUpBelow: InFlight;
+  /** Resources and holders whose events the read leaves in the outbox. */
+  readonly full: readonly (readonly [resource: string, holder: string])[];
 }
 
 /** Returns the holder of an event: its owner, or its resource when records have no owner. */
@@ -158,7 +160,7 @@ const readText = `
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[], $22::int[], $24::int[]) WITH ORDINALITY
       AS given (resource, from_transaction, from_event, to_transaction, to_event, is_new, division, looked, number)
   ), found AS MATERIALIZED (
-    SELECT scan.number, scan.is_new, entry.*, coalesce(entry.owner_id, 'resource ' || scan.resource) AS holder,
+    SELECT scan.number, scan.resource, scan.is_new, entry.*, coalesce(entry.owner_id, 'resource ' || scan.resource) AS holder,
       row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place
     FROM scan CROSS JOIN LATERAL (
       SELECT event_id, transaction_id, owner_id, bytes, is_own, nth FROM (
@@ -177,7 +179,11 @@ const readText = `
     ) AS entry
   ), in_turn AS (
     SELECT *, row_number() OVER own AS turn, sum(bytes) OVER own - bytes AS own_before
-    FROM found WHERE is_own WINDOW own AS (PARTITION BY holder, is_new ORDER BY place, number)
+    FROM found WHERE is_own AND NOT EXISTS (
+      SELECT FROM unnest($25::text[], $26::text[]) AS full_of (resource, holder)
+      WHERE full_of.resource = found.resource AND full_of.holder = found.holder
+    )
+    WINDOW own AS (PARTITION BY holder, is_new ORDER BY place, number)
   ), chosen AS (
     SELECT *, sum(bytes) OVER (ORDER BY turn, is_new DESC, bytes, number, place) - bytes AS before
     FROM in_turn LEFT JOIN unnest($15::text[], $16::int[], $17::bigint[]) AS used (holder, used_events, used_bytes) USING (holder)
@@ -228,7 +234,7 @@ const resourcesText = `
   SELECT resource FROM waiting WHERE resource IS NOT NULL`;
 
 const endless: InFlight = { events: 2 ** 31 - 1, bytes: Number.MAX_SAFE_INTEGER };
-const unlimited: ReadLimits = { used: new Map(), free: endless, catchUpBelow: endless };
+const unlimited: ReadLimits = { used: new Map(), free: endless, catchUpBelow: endless, full: [] };
 
 /** @param shownAsCaptured Names of resources whose messages show each field unchanged. */
 export function createOutbox({
@@ -285,6 +291,8 @@ async function read(
     listOf(places),
     Math.max(mostLookedAt, Math.floor(mostGoneThrough / Math.max(1, scans.length))),
     listOf(scans.map((scan) => lookedAt(scan, limit))),
+    limits.full.map(([resource]) => resource),
+    limits.full.map(([, holder]) => holder),
   ]);
   const [first] = rows;
   if (first === undefined) throw new Error("The statement returned no row.");

@@ -1,5 +1,6 @@
 import { holderOf, type InFlight, type OutboxEvent, type ReadLimits } from "./outbox.ts";
 
+type Holding = Pick<OutboxEvent, "resource" | "ownerId" | "bytes">;
 type WindowedEvent = Pick<OutboxEvent, "id" | "uuid" | "transaction" | "resource" | "ownerId" | "bytes">;
 
 /**
@@ -27,6 +28,11 @@ export interface PublishWindow {
    * the fan-out may take long for its events.
    */
   roomOf(resource: string): number;
+  /**
+   * Returns those events of a resource that fit, in their order. A holder may have at most as much
+   * of a costly resource's part as it leaves free.
+   */
+  fitting<E extends Holding>(resource: string, events: readonly E[]): readonly E[];
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
   /**
    * Returns whether the window has capacity for the message of an event. Its holder may use at most
@@ -80,6 +86,12 @@ interface Part {
   bytes: number;
 }
 
+/** A part that its holders divide. */
+interface DividedPart extends Part {
+  /** What each holder has of it. */
+  readonly used: Map<string, InFlight>;
+}
+
 const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
 /** With this many left-over events in flight, further left-over events wait. */
@@ -125,7 +137,7 @@ export function createPublishWindow({
   const parts = createParts(costly);
   const state: State = { inFlight: new Map(), gone: new Map(), arrivedSentAtMs: new Map(), parts, now };
   const { inFlight, gone } = state;
-  const { shared, leftOver, costlyAll, own, used, roomOf } = parts;
+  const { shared, leftOver, costlyAll, own, roomOf } = parts;
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
   return {
     has: (id) => entryOf(id) !== undefined,
@@ -140,11 +152,13 @@ export function createPublishWindow({
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
     hasRoomToCatchUp: () => leftOver.count < catchUpBelow.events && leftOver.bytes < catchUpBelow.bytes,
     limits: () => ({
-      used,
+      used: shared.used,
       free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
       catchUpBelow,
+      full: parts.full(),
     }),
     roomOf,
+    fitting: parts.fitting,
     enter: (event) => enter(state, event),
     hasRoomFor: (id) => hasRoomFor(state, id),
     hasRoomForFirst(id, bytes) {
@@ -205,12 +219,12 @@ function leave({ inFlight, gone, parts }: State, id: string): void {
   gone.delete(id);
 }
 
-function hasRoomFor({ inFlight, parts: { shared, own, used } }: State, id: string): boolean {
+function hasRoomFor({ inFlight, parts: { shared, own } }: State, id: string): boolean {
   const event = inFlight.get(id)?.event;
   if (event === undefined) return false;
-  const part = own.get(event.resource);
-  if (part !== undefined) return part.bytes < mostOwnBytes;
-  return (used.get(holderOf(event))?.bytes ?? 0) < mostBytes - shared.bytes;
+  const part = own.get(event.resource) ?? shared;
+  const most = part === shared ? mostBytes : mostOwnBytes;
+  return (part.used.get(holderOf(event))?.bytes ?? 0) < most - part.bytes;
 }
 
 function resize({ inFlight, parts: { countIn } }: State, id: string, bytes: number): void {
@@ -253,54 +267,81 @@ function turnsOf({ parts: { own } }: State, { resource }: WindowedEvent): string
 }
 
 interface Parts {
-  readonly shared: Part;
+  /** The events of all other resources. */
+  readonly shared: DividedPart;
   /** The events of `shared` that earlier reads had left over. */
   readonly leftOver: Part;
   /** The events of all costly resources. */
   readonly costlyAll: Part;
   /** Parts of costly resources, by resource. */
-  readonly own: ReadonlyMap<string, Part>;
-  /** Events in flight of `shared`, by holder. */
-  readonly used: ReadonlyMap<string, InFlight>;
+  readonly own: ReadonlyMap<string, DividedPart>;
   readonly roomOf: PublishWindow["roomOf"];
+  readonly fitting: PublishWindow["fitting"];
+  /** Returns the costly resources and holders of which no more events fit. */
+  readonly full: () => ReadLimits["full"];
   readonly countIn: (entry: Entry, direction: 1 | -1) => void;
 }
 
 function createParts(costly: readonly string[]): Parts {
-  const shared: Part = { count: 0, bytes: 0 };
+  const shared: DividedPart = { count: 0, bytes: 0, used: new Map() };
   const leftOver: Part = { count: 0, bytes: 0 };
   const costlyAll: Part = { count: 0, bytes: 0 };
-  const own = new Map(costly.map((resource): [string, Part] => [resource, { count: 0, bytes: 0 }]));
-  const used = new Map<string, InFlight>();
+  const own = new Map(
+    costly.map((resource): [string, DividedPart] => [resource, { count: 0, bytes: 0, used: new Map() }]),
+  );
   const mostOwn = Math.max(leastOwnEvents, Math.min(mostEvents / 5, Math.floor(mostEvents / costly.length)));
+  const isFull = (part: DividedPart, holder: string): boolean => {
+    const { events, bytes } = part.used.get(holder) ?? { events: 0, bytes: 0 };
+    return events >= mostOwn - part.count || bytes >= mostOwnBytes - part.bytes;
+  };
   return {
     shared,
     leftOver,
     costlyAll,
     own,
-    used,
     roomOf(resource) {
       const part = own.get(resource);
       if (part === undefined) return Infinity;
-      // Opens only when half is free, because each read scans more events than it may take.
+      // Opens only when an eighth is free, because each read scans more events than it may take.
+      // One holder leaves half of it free, two a third.
       const hasBytes = part.bytes < mostOwnBytes && costlyAll.bytes < mostCostlyBytes;
-      const isOpen = hasBytes && part.count <= mostOwn / 2;
+      const isOpen = hasBytes && part.count <= (mostOwn * 7) / 8;
       return isOpen ? mostOwn - part.count : 0;
     },
+    fitting(resource, events) {
+      const part = own.get(resource);
+      if (part === undefined) return events;
+      const after = { ...part, used: new Map(part.used) };
+      return events.filter((event) => {
+        if (isFull(after, holderOf(event))) return false;
+        count(after, event, 1);
+        return true;
+      });
+    },
+    full: () =>
+      [...own].flatMap(([resource, part]) =>
+        [...part.used.keys()].flatMap((holder) =>
+          isFull(part, holder) ? [[resource, holder] as const] : [],
+        ),
+      ),
     countIn({ event, isLeftOver }, direction) {
       const part = own.get(event.resource) ?? shared;
+      count(part, event, direction);
       const second = part === shared ? leftOver : costlyAll;
-      for (const one of isLeftOver || second === costlyAll ? [part, second] : [part]) {
-        one.count += direction;
-        one.bytes += direction * event.bytes;
-      }
-      // A hundred costly events may wait for long. They must not delay other events of their
-      // holder, or of other holders.
-      if (part !== shared) return;
-      const holder = holderOf(event);
-      const { events, bytes } = used.get(holder) ?? { events: 0, bytes: 0 };
-      if (events + direction === 0) used.delete(holder);
-      else used.set(holder, { events: events + direction, bytes: bytes + direction * event.bytes });
+      if (!isLeftOver && second === leftOver) return;
+      second.count += direction;
+      second.bytes += direction * event.bytes;
     },
   };
+}
+
+/** Counts an event in or out of a part. */
+function count(part: DividedPart, event: Holding, direction: 1 | -1): void {
+  const bytes = direction * event.bytes;
+  part.count += direction;
+  part.bytes += bytes;
+  const holder = holderOf(event);
+  const before = part.used.get(holder) ?? { events: 0, bytes: 0 };
+  if (before.events + direction === 0) part.used.delete(holder);
+  else part.used.set(holder, { events: before.events + direction, bytes: before.bytes + bytes });
 }

@@ -348,9 +348,9 @@ function begin(state: RelayState, events: readonly FoundEvent[]): number {
   const fit = fitting(state, fresh);
   for (const event of without(fresh, fit)) giveBack(state, event);
   for (const [resource, group] of groupBy(fit, resourceOf)) {
-    const most = state.window.roomOf(resource);
-    for (const event of group.slice(most)) giveBack(state, event);
-    if (most > 0) void startPublishing(state, resource, group.slice(0, most));
+    const taken = state.window.fitting(resource, group);
+    for (const event of without(group, taken)) giveBack(state, event);
+    if (taken.length > 0) void startPublishing(state, resource, taken);
   }
   return all.length;
 }

@@ -19,6 +19,7 @@ function limitsOf(used: readonly (readonly [string, number])[]): ReadLimits {
     used: new Map(used.map(([holder, events]) => [holder, { events, bytes: 10 * events }])),
     free: { events: 20, bytes: 1_000_000 },
     catchUpBelow: { events: 4, bytes: 1_000_000 },
+    full: [],
   };
 }
 
@@ -134,16 +135,36 @@ describe("createOutbox, of several owners", () => {
         ]),
         free: { events: 900, bytes: 5_000 },
         catchUpBelow: { events: 50, bytes: 10_000 },
+        full: [],
       },
     });
 
     expect(passed).to.deep.equal(["many", "large"]);
   });
 
+  it("leaves the events of an owner that is full at a resource in the outbox", async () => {
+    await addOwned("1", 3);
+    await addOwned("2", 2);
+    await addOwned("1", 1, "papers");
+
+    const limits = limitsOf([]);
+    const found = await read({
+      limits: {
+        ...limits,
+        full: [
+          ["notes", "1"],
+          ["papers", "2"],
+        ],
+      },
+    });
+    expect(recordsOf(found).toSorted()).to.deep.equal(["1 papers 1", "2 notes 1", "2 notes 2"]);
+    expect(recordsOf(await read({ limits }))).to.deep.equal(["1 notes 1", "1 notes 2", "1 notes 3"]);
+  });
+
   it("counts the bytes of an owner in the same way, and takes its first event of any size", async () => {
     await addOwned("1", 3, "notes", 1_000);
     await addOwned("2", 3);
-    const bytes = { used: new Map(), catchUpBelow: { events: 100, bytes: 100_000 } };
+    const bytes = { used: new Map(), catchUpBelow: { events: 100, bytes: 100_000 }, full: [] };
 
     const one = await read({ limits: { ...bytes, free: { events: 100, bytes: 1_500 } } });
     expect([ownedBy(one, "1"), ownedBy(one, "2")]).to.deep.equal([1, 3]);

@@ -96,12 +96,38 @@ describe("createPublishWindow", () => {
   });
 
   it("gives a costly resource separate room, also for events left over", () => {
-    enterMany(100, { resource: "papers", isLeftOver: true });
-    expect([window.roomOf("papers"), window.roomOf("notes")]).to.deep.equal([100, Infinity]);
+    enterMany(175, { resource: "papers", isLeftOver: true });
+    expect([window.roomOf("papers"), window.roomOf("notes")]).to.deep.equal([25, Infinity]);
     expect([window.hasRoomToCatchUp(), window.limits().free.events]).to.deep.equal([true, 1_000]);
 
-    enter("101", { resource: "papers" });
+    enter("176", { resource: "papers" });
     expect(window.roomOf("papers")).to.equal(0);
+  });
+
+  it("leaves as many events and bytes of a costly resource free as one holder has", () => {
+    const eventsOf = (
+      ownerId: string,
+      count: number,
+      bytes = 1,
+    ): { ownerId: string; resource: string; bytes: number }[] =>
+      Array.from({ length: count }, () => ({ ownerId, resource: "papers", bytes }));
+    const taken = window.fitting("papers", [...eventsOf("1", 150), ...eventsOf("2", 60)]);
+    expect([taken.length, taken.filter(({ ownerId }) => ownerId === "2").length]).to.deep.equal([150, 50]);
+    expect(window.fitting("notes", eventsOf("1", 300))).to.have.length(300);
+
+    expect(window.limits().full).to.deep.equal([]);
+    enterMany(100, { resource: "papers", ownerId: "1" });
+    enter("101", { resource: "papers", ownerId: "2" });
+    expect(window.limits().full).to.deep.equal([["papers", "1"]]);
+    window.resize("101", mib / 2 - 501);
+    expect(window.limits().full).to.deep.equal([["papers", "1"]]);
+    window.resize("101", mib / 2);
+    expect(window.limits().full).to.deep.equal([
+      ["papers", "1"],
+      ["papers", "2"],
+    ]);
+    expect(window.hasRoomFor("101")).to.equal(false);
+    expect(window.fitting("papers", eventsOf("3", 2, mib / 4))).to.have.length(1);
   });
 
   it("divides the room among many costly resources, with room for ten events of each", () => {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
+import { groupBy } from "../../src/kit/group-by.ts";
 import { eventOf } from "../../src/events/event-message.ts";
 import type { Presented } from "../../src/events/event-presenter.ts";
 import { never, numbers, present, presented, seal, useRelayScene } from "../support/relay-scene.ts";
@@ -20,6 +21,12 @@ describe("createRelay", () => {
   const bringBack = (row: unknown): Promise<unknown> =>
     scene.core.sql("INSERT INTO svc.outbox SELECT * FROM jsonb_populate_record(NULL::svc.outbox, $1)", [row]);
   const routingKeys = (): readonly string[] => scene.broker.published.map(({ routingKey }) => routingKey);
+  /** Returns the numbers of messages of a resource, by owner. */
+  const ownersOf = (resource: string): ReadonlyMap<unknown, number> => {
+    const own = scene.broker.published.filter(({ routingKey }) => routingKey.startsWith(`${resource}.`));
+    const groups = groupBy(own, ({ headers }) => headers?.["x-svc-owner"]);
+    return new Map([...groups].map(([owner, messages]) => [owner, messages.length]));
+  };
 
   it("publishes an event as the sealed envelope of the contract, once", async () => {
     const event = await scene.work.addEvent({ trigger: "on_update", ownerId: "7", snapshot: { text: "é" } });
@@ -284,18 +291,25 @@ describe("createRelay", () => {
     });
   });
 
-  it("publishes at most 200 events of a costly resource that are not fanned out, and leaves the other room free", async () => {
-    await addEvents(1_500, "papers");
+  it("leaves as many of the 200 places of a costly resource free as an owner has, and other room too", async () => {
+    await addEvents(1_500, "papers", "1");
     start({ costly: ["papers"], batchSize: 500 });
-    await untilPublished(200);
+    await untilPublished(100);
     await addEvents(3, "notes");
-    await until(() => routingKeys().includes("notes.on_create"), { what: "the others" });
+    await addEvents(60, "papers", "2");
+    await until(() => ownersOf("papers").get("2") === 50, { what: "those of another owner" });
+    await until(() => routingKeys().includes("notes.on_create"), { what: "those of another resource" });
     await untilTurns(5);
-    expect(routingKeys().filter((key) => key === "papers.on_create")).to.have.length(200);
+    expect(ownersOf("papers")).to.deep.equal(
+      new Map([
+        ["1", 100],
+        ["2", 50],
+      ]),
+    );
 
     await fanOut();
-    await untilPublished(1_503);
-    expect(new Set(scene.broker.published.map(({ messageId }) => messageId)).size).to.equal(1_503);
+    await untilPublished(1_563);
+    expect(new Set(scene.broker.published.map(({ messageId }) => messageId)).size).to.equal(1_563);
   });
 
   it("continues with an owner's events left over while many of its costly events are not fanned out", async () => {
