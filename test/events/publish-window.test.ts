@@ -3,6 +3,9 @@ import { createPublishWindow, type PublishWindow } from "../../src/events/publis
 
 const mib = 1024 ** 2;
 
+const eventsOf = (ownerId: string, count: number, bytes = 1): Parameters<PublishWindow["fitting"]>[1] =>
+  Array.from({ length: count }, () => ({ ownerId, resource: "papers", bytes }));
+
 describe("createPublishWindow", () => {
   let nowMs: number;
   let window: PublishWindow;
@@ -105,12 +108,6 @@ describe("createPublishWindow", () => {
   });
 
   it("leaves as many events and bytes of a costly resource free as one holder has", () => {
-    const eventsOf = (
-      ownerId: string,
-      count: number,
-      bytes = 1,
-    ): { ownerId: string; resource: string; bytes: number }[] =>
-      Array.from({ length: count }, () => ({ ownerId, resource: "papers", bytes }));
     const taken = window.fitting("papers", [...eventsOf("1", 150), ...eventsOf("2", 60)]);
     expect([taken.length, taken.filter(({ ownerId }) => ownerId === "2").length]).to.deep.equal([150, 50]);
     expect(window.fitting("notes", eventsOf("1", 300))).to.have.length(300);
