@@ -115,12 +115,15 @@ describe("createSender, with failures", () => {
     });
 
     it("to a name without an address is a dns error", async () => {
-      const result = await senders.send("http://nonexistent.invalid/hook?token=hidden");
+      const { post } = senders.open({ allowedNetworks: [] });
+      const url = "http://nonexistent.invalid/hook?token=hidden";
+      const [ofAdmin, ofUser] = [await post(url, { isAdmin: true }), await post(url, { isAdmin: false })];
 
-      expect(result.error).to.equal("dns");
-      expect(result.detail).to.match(
+      expect([ofAdmin.error, ofUser.error]).to.deep.equal(["dns", "dns"]);
+      expect(ofAdmin.detail).to.match(
         /^The name of nonexistent\.invalid could not be resolved: [a-z ]+ \([A-Z_]+\)\.$/,
       );
+      expect(ofUser.detail).to.match(/^The name of nonexistent\.invalid [^?]+$/);
     });
 
     it("to a server that does not speak HTTP is a protocol error", async () => {

@@ -107,7 +107,7 @@ describe("createSender, with names", () => {
     try {
       expect((await senders.send(urlOf("mixed.example"), options)).statusCode).to.equal(200);
       expect((await senders.send(urlOf("loopback.example"), options)).detail).to.equal(
-        "loopback.example resolves to a loopback address, which is outside the allowed networks.",
+        `The name of ${new URL(urlOf("loopback.example")).host} has no address that webhooks may be sent to: there is no such name, or its addresses are outside the allowed networks.`,
       );
       expect(wrongConnections).to.equal(0);
     } finally {
