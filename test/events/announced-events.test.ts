@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { NoticeListener } from "../../src/db/notices.ts";
-import { until } from "../support/wait.ts";
 import { publishAnnounced } from "../../src/events/announced-events.ts";
 import type { OutboxEvent } from "../../src/events/outbox.ts";
 import {
@@ -10,21 +9,11 @@ import {
   type RelayOptions,
   type RelayState,
 } from "../../src/events/relay-state.ts";
+import { outboxEvent } from "../support/outbox-event.ts";
+import { until } from "../support/wait.ts";
 
 const mostBytes = 4 * 1024 ** 2;
-const eventOf = (id: string, resource = "notes"): OutboxEvent => ({
-  id,
-  uuid: id,
-  resource,
-  trigger: "on_create",
-  recordId: id,
-  ownerId: "1",
-  snapshot: {},
-  timestamp: "2026-01-01T00:00:00.000000Z",
-  traceparent: null,
-  bytes: 10,
-  transaction: "9",
-});
+const eventOf = (id: string, resource = "notes"): OutboxEvent => outboxEvent(id, { resource });
 
 describe("publishAnnounced", () => {
   let state: RelayState;

@@ -8,21 +8,9 @@ import { startPublishing } from "../../src/events/relay-publish.ts";
 import { createRelayState, fitting, isNew, type RelayOptions } from "../../src/events/relay-state.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { createMemoryLog } from "../support/http.ts";
+import { outboxEvent } from "../support/outbox-event.ts";
 
-const eventOf = (id: string): OutboxEvent => ({
-  id,
-  uuid: id,
-  resource: "notes",
-  trigger: "on_create",
-  recordId: id,
-  ownerId: "1",
-  snapshot: {},
-  timestamp: "2026-01-01T00:00:00.000000Z",
-  traceparent: null,
-  bytes: 10,
-  transaction: "9",
-});
-const events = ["1", "2", "3"].map(eventOf);
+const events = ["1", "2", "3"].map((id) => outboxEvent(id));
 
 const each = (found: readonly OutboxEvent[]): PresentedAll => ({
   kind: "each",
@@ -147,7 +135,7 @@ describe("startPublishing", () => {
     expect([asked, published]).to.deep.equal([[3, 1], ["1"]]);
     expect(events.map((event) => isNew(state, event))).to.deep.equal([false, true, true]);
     expect(state.cursor.leftOver("notes").map(({ range }) => range.to.event)).to.deep.equal([2n, 3n]);
-    expect(fitting(state, [eventOf("4"), eventOf("5")])).to.have.length(1);
+    expect(fitting(state, [outboxEvent("4"), outboxEvent("5")])).to.have.length(1);
   });
 
   it("leaves to later retries the others of failed events that are too large together", async () => {
@@ -195,7 +183,7 @@ describe("startPublishing", () => {
 
   it("refuses an event that was not read, for long, and publishes the others", async () => {
     const { state, published, lines, publish } = openRelay(async (found) => each(found));
-    const unread: FoundEvent = { ...eventOf("4"), snapshot: null, bytes: 20_000_000 };
+    const unread: FoundEvent = { ...outboxEvent("4"), snapshot: null, bytes: 20_000_000 };
 
     await publish([unread, ...events]);
 
@@ -206,7 +194,7 @@ describe("startPublishing", () => {
 
   for (const count of [9, 10])
     it(`${count < 10 ? "does not rest" : "rests"} when ${count} of a read are refused, and none is presented`, async () => {
-      const many = Array.from({ length: count }, (_, index) => eventOf(String(index + 1)));
+      const many = Array.from({ length: count }, (_, index) => outboxEvent(String(index + 1)));
       const { state, publish } = openRelay(async (found) => ({
         kind: "each",
         answers: found.map(() => ({ kind: "refused", reason: "no scope" })),

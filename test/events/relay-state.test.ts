@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { FoundEvent } from "../../src/events/outbox.ts";
+import type { FoundEvent, OutboxEvent } from "../../src/events/outbox.ts";
 import {
   createRelayState,
   fitting,
@@ -15,20 +15,9 @@ import {
 } from "../../src/events/relay-state.ts";
 import { firstNew } from "../support/first-new.ts";
 import { createMemoryLog } from "../support/http.ts";
+import { outboxEvent } from "../support/outbox-event.ts";
 
-const eventOf = (id: string): FoundEvent & { readonly snapshot: Record<string, unknown> } => ({
-  id,
-  uuid: id,
-  resource: "notes",
-  trigger: "on_create",
-  recordId: id,
-  ownerId: null,
-  snapshot: {},
-  timestamp: "2026-01-01T00:00:00.000000Z",
-  traceparent: null,
-  bytes: 10,
-  transaction: "9",
-});
+const eventOf = (id: string): OutboxEvent => outboxEvent(id, { ownerId: null });
 
 describe("retryLater and restResource", () => {
   let state: RelayState;
