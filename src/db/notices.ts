@@ -41,7 +41,7 @@ export function createNotices(pool: Pool): Notices {
   pool.on("connect", (client) => {
     const { connection } = client as unknown as { readonly connection: Connection };
     let details: string[] = [];
-    // A part of the transaction may be undone, so that only the database knows what is left.
+    // PostgreSQL may have undone a part of the transaction.
     const forget = (): void => {
       if (details.length > 0) details = [""];
     };

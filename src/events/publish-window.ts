@@ -303,7 +303,7 @@ function createParts(costly: readonly string[]): Parts {
       const part = own.get(resource);
       if (part === undefined) return Infinity;
       // Opens only when an eighth is free, because each read scans more events than it may take.
-      // One holder leaves half of it free, two a third.
+      // One holder leaves half of it free; two leave a third.
       const hasBytes = part.bytes < mostOwnBytes && costlyAll.bytes < mostCostlyBytes;
       const isOpen = hasBytes && part.count <= (mostOwn * 7) / 8;
       return isOpen ? mostOwn - part.count : 0;
